@@ -1,0 +1,127 @@
+"""Settings of everything that comes before a question; `bot/config.py` nests them and reads the environment."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, time
+from pathlib import Path
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from ingest.types import Authority
+
+BUNDLED_MODEL = "all-MiniLM-L6-v2"
+
+
+class Section(BaseModel):
+    """A settings section: unknown names are refused, and a section never changes after the start."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class SourceSettings(Section):
+    """Where documents come from, and who may read what."""
+
+    paths: tuple[Path, ...] = ()
+    """Folders (or single files) of Markdown, text and HTML."""
+    link: str = ""
+    """Prefix of citation links, for example `https://help.example.com/`; empty links to the file itself."""
+    max_bytes: Annotated[int, Field(gt=0)] = 10_000_000
+    """Larger files are reported and skipped."""
+    readers: dict[str, tuple[str, ...]] = {}
+    """Path glob to reader labels, for documents whose front matter names none; the first match wins."""
+    authority: dict[str, Authority] = {}
+    """Path glob to the kind of text (`terms`, `policy`, `help`, `faq`, `chat`); front matter wins."""
+
+
+class ChunkSettings(Section):
+    """How documents are cut."""
+
+    max_tokens: Annotated[int, Field(ge=32, le=8192)] = 200
+    """Most tokens of the embedder's own tokenizer in a chunk, the context line counted."""
+    overlap_tokens: Annotated[int, Field(ge=0)] = 40
+    """Tokens repeated when a section must be cut."""
+
+
+class EmbeddingSettings(Section):
+    """Which model embeds."""
+
+    model: str = BUNDLED_MODEL
+    """`all-MiniLM-L6-v2` is bundled; any other name or path goes through sentence-transformers' own loading."""
+    batch_size: Annotated[int, Field(gt=0)] = 32
+    """Texts embedded at once."""
+
+
+class CalendarSettings(Section):
+    """The desk's clock: what a day, a business day and a business hour are."""
+
+    zone: str = "UTC"
+    """IANA time zone of the desk."""
+    opens: time = time(9)
+    """Start of the business day."""
+    closes: time = time(17)
+    """End of the business day."""
+    workdays: tuple[Annotated[int, Field(ge=0, le=6)], ...] = (0, 1, 2, 3, 4)
+    """Business days, Monday is 0."""
+    holidays: tuple[date, ...] = ()
+    """Days on which the desk is closed."""
+
+    @field_validator("zone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (KeyError, ValueError, OSError) as error:
+            raise ValueError(f"unknown time zone {value!r}; use an IANA name such as Europe/Madrid") from error
+        return value
+
+    @field_validator("closes")
+    @classmethod
+    def _closes_later(cls, value: time, info: object) -> time:
+        opens = getattr(info, "data", {}).get("opens")
+        if opens is not None and value <= opens:
+            raise ValueError(f"closes {value} must be later than opens {opens}")
+        return value
+
+
+class TicketSettings(Section):
+    """What a ticket's columns mean. Left empty, they are guessed from the file and `doctor` prints the guess."""
+
+    csv: tuple[Path, ...] = ()
+    """Ticket files imported by `twohop index` and at the demo's start."""
+    prefixes: tuple[str, ...] = ("TCK-",)
+    """What people write before a ticket number; `#` always works."""
+    number_pattern: str = r"\d{3,7}"
+    """Regular expression of a number without its prefix."""
+    columns: dict[str, str] = {}
+    """Fixed field (number, customer, status, priority, assignee, subject, body, resolution, opened_at, updated_at) to column."""
+    facets: dict[str, str] = {}
+    """Facet name to column: what the company keys its rules by (plan, billing, product, region, …)."""
+    events: dict[str, str] = {}
+    """Anchor name to column: what happened to the customer (`charge = "charged_on"`)."""
+    actions: dict[str, str] = {}
+    """Action name to column: what somebody did (`"refund request" = "refund_requested_on"`)."""
+    personal: tuple[str, ...] = ()
+    """Columns with personal data: kept out of prompts and of the index."""
+    day_first: bool = False
+    """How to read 02/09/2025; an unambiguous column overrides it."""
+    readers: tuple[str, ...] = ("support",)
+    """Who may read tickets."""
+    index_max_age_days: Annotated[int, Field(gt=0)] = 1095
+    """Older tickets are not searched by similarity; they stay in SQL."""
+    index_max_count: Annotated[int, Field(gt=0)] = 20_000
+    """Most tickets searched by similarity, newest first."""
+
+    @field_validator("number_pattern")
+    @classmethod
+    def _compiles(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"number_pattern {value!r} is not a regular expression: {error}") from error
+        return value
+
+
+IndexKind = Literal["sqlite"]

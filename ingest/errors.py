@@ -1,0 +1,50 @@
+"""The error tree that both packages share.
+
+TwohopError                 everything a person can mend; the text names the value and the next step
+├── ConfigError             a setting cannot be used
+├── SourceError             a source could not be listed or a document could not be read
+│   └── UnreadableDocument  one document is skipped by name; the rest is indexed
+├── IndexingError           the index cannot be used or written
+│   └── IdentityMismatch    the index was built by another model, chunker or schema
+├── TicketImportError       a ticket file cannot be read at all (a bad row is reported, not raised)
+├── ModelError              the language model or the embedding model cannot be used
+└── DeadlineExceeded        a call ran past its deadline
+"""
+
+from __future__ import annotations
+
+
+class TwohopError(Exception):
+    """Base of every error whose text is written for a person."""
+
+
+class ConfigError(TwohopError):
+    """A setting cannot be used."""
+
+
+class SourceError(TwohopError):
+    """A source could not be listed."""
+
+
+class UnreadableDocument(SourceError):
+    """One document cannot be read; it is skipped by name and the rest is indexed."""
+
+
+class IndexingError(TwohopError):
+    """The index cannot be used or written."""
+
+
+class IdentityMismatch(IndexingError):
+    """The stored index was built by another embedding model, chunker or schema."""
+
+
+class TicketImportError(TwohopError):
+    """A ticket file cannot be read at all."""
+
+
+class ModelError(TwohopError):
+    """A language model or an embedding model cannot be used."""
+
+
+class DeadlineExceeded(TwohopError):
+    """A call ran past its deadline."""
