@@ -1,0 +1,174 @@
+"""The composition root: build(settings) -> Desk; it constructs everything but the Slack side."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+from bot import pipeline
+from bot.config import Settings
+from bot.offline import OfflineModel
+from bot.retrieve import Retriever
+from bot.store import Store, Turn
+from bot.types import Answer, Asker, ChatModel, Gazetteer, Limits, Mode, Question, Step
+from ingest.chunk import CHUNKER_VERSION
+from ingest.config import SourceSettings
+from ingest.dates import Calendar
+from ingest.embed import Embedder, SentenceTransformerEmbedder
+from ingest.errors import ConfigError
+from ingest.index.sqlite import SqliteIndex, identity
+from ingest.sources.folder import FolderSource, to_document
+from ingest.sources.tickets import TicketSource, ticket_document
+from ingest.sync import SyncReport, sync
+from ingest.tickets import ImportReport, TicketStore
+from ingest.types import MEMBERS, Where
+
+T = TypeVar("T")
+
+
+class Executor:
+    """One kind of synchronous work on its own threads."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        """Run `work` on a thread of this executor."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def close(self) -> None:
+        """Wait for what runs and release the threads."""
+        self._pool.shutdown()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An answer as it was kept."""
+
+    turn: Turn
+    answer: Answer
+
+
+class Desk:
+    """Everything that answers: the pipeline's parts, the stores, the index."""
+
+    def __init__(self, settings: Settings, embedder: Embedder | None = None, model: ChatModel | None = None) -> None:
+        if settings.model:
+            raise ConfigError(
+                f"TWOHOP_MODEL = {settings.model!r}: this version answers without a language model; unset it"
+            )
+        self.settings = settings
+        self.zone = ZoneInfo(settings.calendar.zone)
+        self.embedder = embedder or SentenceTransformerEmbedder(settings.embedding)
+        data = settings.data
+        self.store = Store(settings.database_url or f"sqlite:///{data / 'state.db'}")
+        self.tickets = TicketStore(
+            settings.tickets_database_url or f"sqlite:///{data / 'tickets.db'}", settings.tickets, settings.calendar
+        )
+        self.index = SqliteIndex(
+            data / "index", identity(self.embedder.name, self.embedder.dimensions, CHUNKER_VERSION)
+        )
+        self._store_run = Executor("store", 2)
+        self._compute_run = Executor("compute", 2)
+        fallback = OfflineModel(self.embedder, self.names)
+        limits = settings.limits
+        self.parts = pipeline.Parts(
+            retriever=Retriever(self.index, self.embedder, settings.retrieval.candidates),
+            tickets=self.tickets,
+            model=model or fallback,
+            fallback=fallback,
+            names=self.names,
+            calendar=Calendar.from_settings(settings.calendar),
+            retrieval=settings.retrieval,
+            words=settings.words,
+            limits=Limits(limits.turns, limits.searches, limits.tokens, limits.seconds),
+            compute=self._compute_run,
+            store=self._store_run,
+            company=settings.company,
+        )
+
+    def names(self) -> Gazetteer:
+        """Return the names that the tickets and documents know now."""
+        values = dict(self.tickets.values())
+        status, priority = values.pop("status", ()), values.pop("priority", ())
+        everyone = Where(readers=frozenset({MEMBERS, *self.settings.access.groups, *self.tickets.settings.readers}))
+        return Gazetteer(
+            facets=values,
+            status=status,
+            priority=priority,
+            customers=self.tickets.customers(),
+            assignees=self.tickets.assignees(),
+            titles=tuple(document.title for document in self.index.documents(everyone)),
+        )
+
+    def asker(self, user: str = "") -> Asker:
+        """Return who asks, with their reader labels; without a name it is the terminal's user, who is in support."""
+        groups = self.settings.access.groups
+        labels = {label for label, members in groups.items() if user in members}
+        if not user or user == self.settings.access.terminal_user:
+            labels |= {"support", *self.tickets.settings.readers}
+        return Asker(user or self.settings.access.terminal_user, frozenset({MEMBERS, *labels}))
+
+    async def answer(
+        self,
+        text: str,
+        *,
+        asker: Asker | None = None,
+        now: datetime | None = None,
+        after: str = "",
+        mode: Mode = "gated",
+        observe: Callable[[Step], None] = lambda _: None,
+    ) -> Asked:
+        """Answer one question and keep the turn."""
+        began = time.monotonic()
+        history = await self._store_run(lambda: self.store.thread(after)) if after else ()
+        question = Question(text, asker or self.asker(), now or datetime.now(self.zone), history)
+        answer = await pipeline.answer(question, self.parts, mode, observe)
+        ms = round((time.monotonic() - began) * 1000)
+        turn = await self._store_run(lambda: self.store.keep(question, answer, mode, ms, after=after))
+        return Asked(turn, answer)
+
+    def sync_documents(self, paths: Sequence[Path] = (), *, progress: bool = False) -> SyncReport:
+        """Bring the index up to date with the folders."""
+        sources: SourceSettings = self.settings.sources
+        if paths:
+            sources = sources.model_copy(update={"paths": tuple(paths)})
+        return sync(
+            FolderSource(sources),
+            self.index,
+            self.embedder,
+            lambda changed: to_document(changed, sources, "docs"),
+            self.settings.chunks,
+            now=datetime.now(self.zone),
+        )
+
+    def sync_tickets(self) -> SyncReport:
+        """Bring the similarity index up to date with the ticket table."""
+        now = datetime.now(self.zone)
+        return sync(
+            TicketSource(self.tickets, now), self.index, self.embedder, ticket_document, self.settings.chunks, now=now
+        )
+
+    def import_tickets(self, path: Path) -> ImportReport:
+        """Import a ticket file, then make its tickets searchable."""
+        return self.tickets.import_csv(path, datetime.now(self.zone))
+
+    def close(self) -> None:
+        """Wait for what runs and release everything."""
+        self._compute_run.close()
+        self._store_run.close()
+        self.index.close()
+        self.tickets.close()
+        self.store.close()
+
+
+def build(settings: Settings, embedder: Embedder | None = None, model: ChatModel | None = None) -> Desk:
+    """Construct the desk from its settings; raises ConfigError or IdentityMismatch where something cannot run."""
+    return Desk(settings, embedder, model)

@@ -1,0 +1,392 @@
+"""The command line: demo, ask, index, tickets, eval, trace, doctor."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from datetime import time as clock
+from importlib import metadata, resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+from zoneinfo import ZoneInfo
+
+import typer
+from rich.console import Console
+
+from bot.config import SECRETS, Settings, load
+from bot.types import Step
+from ingest.errors import IdentityMismatch, TwohopError
+
+if TYPE_CHECKING:
+    from bot.app import Asked, Desk
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="A support desk that reads twice."
+)
+tickets_app = typer.Typer(no_args_is_help=True, help="Import tickets.")
+app.add_typer(tickets_app, name="tickets")
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+ModeOption = Literal["gated", "agent", "naive", "hybrid"]
+Config = Annotated[Path | None, typer.Option("--config", envvar="TWOHOP_CONFIG", help="Settings file.")]
+
+TOUR = (
+    ("How long after a charge can a customer ask for a refund?", False),
+    ("What does error ERR_SSO-4032 mean?", False),
+    ("How many tickets are open, by priority?", False),
+    ("Is the customer on ticket 4812 entitled to a refund?", False),
+    ("what about the one the same shop opened yesterday?", True),
+)
+"""The demo's questions, and whether each one follows the one before it."""
+DEMO_NOW = "2026-09-26T10:00"
+
+
+def main() -> None:
+    """Run the command line; an error that a person can mend is one line, without a traceback."""
+    try:
+        app()
+    except TwohopError as error:
+        err.print(f"error: {error}", style="red", markup=False)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def sample() -> Path:
+    """Return the folder of the sample company inside the package."""
+    return Path(str(resources.files("bot") / "demo"))
+
+
+def settings_for(config: Path | None) -> tuple[Settings, bool]:
+    """Return the settings, and whether they are the sample company's because nothing else is configured.
+
+    The sample is used only where there is no settings file, no source path and nothing was indexed here.
+    """
+    settings = load(config)
+    own = config or Path("twohop.toml").is_file() or settings.sources.paths or settings.tickets.csv
+    if own or (settings.data / "index" / "current").is_file() or settings.tickets_database_url:
+        return settings, False
+    return demo_settings(settings), True
+
+
+def demo_settings(settings: Settings) -> Settings:
+    """Return the sample company's settings, with its data beside the user's own."""
+    ours = load(sample() / "twohop.toml")
+    sources = ours.sources.model_copy(update={"paths": (sample() / "docs",)})
+    tickets = ours.tickets.model_copy(update={"csv": (sample() / "tickets.csv",)})
+    return ours.model_copy(
+        update={"data": settings.data / "demo", "company": "Albarán", "sources": sources, "tickets": tickets}
+    )
+
+
+@contextmanager
+def opened(settings: Settings, *, rebuild: bool = False) -> Iterator[Desk]:
+    """Open the desk, saying what takes long."""
+    from bot.app import build
+
+    try:
+        desk = build(settings)
+    except IdentityMismatch:
+        if not rebuild:
+            raise
+        _forget_index(settings)
+        desk = build(settings)
+    try:
+        yield desk
+    finally:
+        desk.close()
+
+
+def _forget_index(settings: Settings) -> None:
+    folder = settings.data / "index"
+    (folder / "current").unlink(missing_ok=True)
+
+
+def _prepare(desk: Desk) -> None:
+    """Index what is configured, saying what was done; quiet where nothing changed."""
+    for path in desk.settings.tickets.csv:
+        report = desk.import_tickets(path)
+        if report.added or report.changed or report.skipped:
+            err.print(report.summary(), markup=False)
+    for report in (desk.sync_documents(), desk.sync_tickets()):
+        if report.added or report.changed or report.removed or report.skipped:
+            err.print(report.summary(), markup=False)
+
+
+def _now(text: str, zone: str) -> datetime:
+    """Read a date or a date with a time on the desk's clock; a bare date means noon."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise TwohopError(f"--now {text!r} is no date; write 2026-09-26 or 2026-09-26T10:00") from error
+    if len(text) <= 10:
+        moment = datetime.combine(moment.date(), clock(12))
+    return moment.replace(tzinfo=ZoneInfo(zone)) if moment.tzinfo is None else moment.astimezone(ZoneInfo(zone))
+
+
+def _step(step: Step) -> None:
+    found = ", ".join(step.found[:4]) + (" …" if len(step.found) > 4 else "") or step.error or "nothing"
+    arguments = ", ".join(f"{name}={value!r}" for name, value in step.arguments.items())
+    why = f"  ({step.purpose})" if step.purpose else ""
+    out.print(f"  {step.by}: {step.tool}({arguments}) → {found}  {step.ms} ms{why}", style="dim", markup=False)
+
+
+def _show(asked: Asked) -> None:
+    answer = asked.answer
+    out.print(answer.text, markup=False)
+    if answer.citations:
+        out.print()
+    for c in answer.citations:
+        where = f"{c.title}{' > ' + c.section if c.section else ''}"
+        out.print(f"  [{c.n}] {where}  ({c.source})", style="cyan", markup=False)
+    out.print(
+        f"  {answer.shape}; route {answer.route.path}: {'; '.join(answer.route.reasons)}; turn {asked.turn.id}; {asked.turn.ms} ms",
+        style="dim",
+        markup=False,
+    )
+
+
+def _loading() -> None:
+    """Say at once that something is happening: importing the model takes seconds."""
+    err.print("loading the embedding model …", style="dim")
+
+
+@app.command()
+def demo(config: Config = None) -> None:
+    """Index the sample company and ask a tour of questions that ends with ticket 4812 and its follow-up."""
+    began = time.monotonic()
+    out.print("Twohop: a tour on the sample company Albarán (invoicing software); the desk's clock is 26 September 2026.")
+    _loading()
+    with opened(demo_settings(load(config)), rebuild=True) as desk:
+        _prepare(desk)
+        now = _now(DEMO_NOW, desk.settings.calendar.zone)
+        after = ""
+        for i, (text, follows) in enumerate(TOUR, start=1):
+            out.print(f"\n{i}. {text}", style="bold", markup=False)
+            asked = asyncio.run(desk.answer(text, now=now, after=after if follows else "", observe=_step))
+            _show(asked)
+            after = asked.turn.id
+            if i == 1:
+                out.print(f"  first answer after {time.monotonic() - began:.1f} s", style="dim")
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            _prompt(desk, now, after)
+
+
+def _prompt(desk: Desk, now: datetime, after: str) -> None:
+    out.print("\nAsk anything; an empty line ends.", style="bold")
+    while True:
+        try:
+            text = out.input("> ").strip()
+        except (EOFError, KeyboardInterrupt):
+            return
+        if not text:
+            return
+        try:
+            asked = asyncio.run(desk.answer(text, now=now, after=after, observe=_step))
+        except TwohopError as error:
+            err.print(f"error: {error}", style="red", markup=False)
+            continue
+        _show(asked)
+        after = asked.turn.id
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    mode: Annotated[ModeOption, typer.Option(help="naive and hybrid are baselines for comparison.")] = "gated",
+    show_trace: Annotated[bool, typer.Option("--trace", help="Show the steps.")] = False,
+    user: Annotated[str, typer.Option("--as", help="Ask with this user's rights.")] = "",
+    now: Annotated[str, typer.Option(help="The desk's date or time, ISO.")] = "",
+    after: Annotated[str, typer.Option(help="Turn id that this question follows.")] = "",
+    config: Config = None,
+) -> None:
+    """Ask one question; on the sample company when nothing else is configured."""
+    settings, is_sample = settings_for(config)
+    moment = _now(now, settings.calendar.zone) if now else None
+    if not question.strip():
+        raise TwohopError("the question is empty; write it in quotes")
+    if is_sample:
+        err.print("nothing is configured: asking the sample company (twohop index PATH… takes your own folder)", style="dim")
+    _loading()
+    with opened(settings, rebuild=is_sample) as desk:
+        if is_sample:
+            _prepare(desk)
+        observe: Callable[[Step], None] = _step if show_trace and not as_json else (lambda _: None)
+        asked = asyncio.run(
+            desk.answer(question, asker=desk.asker(user), now=moment, after=after, mode=mode, observe=observe)
+        )
+    if as_json:
+        from bot.store import public
+
+        shown = public(asked.answer, asked.turn.id, asked.turn.ms)
+        sys.stdout.write(json.dumps(shown, ensure_ascii=False, indent=2, default=str) + "\n")
+    else:
+        _show(asked)
+
+
+@app.command()
+def index(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Folders or files of Markdown, text or HTML.")] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Start the index anew.")] = False,
+    config: Config = None,
+) -> None:
+    """Bring the index up to date: only what changed is read, cut and embedded."""
+    settings = load(config)
+    chosen = tuple(paths or ()) or settings.sources.paths
+    if not chosen and not settings.tickets.csv:
+        raise TwohopError("nothing to index; name a folder (twohop index PATH…) or set sources.paths in twohop.toml")
+    _loading()
+    if rebuild:
+        _forget_index(settings)
+    failed = False
+    with opened(settings, rebuild=rebuild) as desk:
+        for path in settings.tickets.csv:
+            out.print(desk.import_tickets(path).summary(), markup=False)
+        reports = ([desk.sync_documents(chosen, progress=True)] if chosen else []) + [desk.sync_tickets()]
+        for report in reports:
+            out.print(report.summary(), markup=False)
+            failed |= not report.complete
+    if failed:
+        raise typer.Exit(1)
+
+
+@tickets_app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="A CSV file with a header.")],
+    config: Config = None,
+) -> None:
+    """Import tickets from a CSV file; bad rows are named and the rest is imported."""
+    settings = load(config)
+    _loading()
+    with opened(settings) as desk:
+        out.print(desk.import_tickets(file).summary(), markup=False)
+        out.print(desk.sync_tickets().summary(), markup=False)
+
+
+@app.command("eval")
+def evaluate(
+    files: Annotated[list[Path] | None, typer.Argument(help="Question sets; the sample's own without any.")] = None,
+    mode: Annotated[list[ModeOption] | None, typer.Option(help="Modes to compare.")] = None,
+    failures: Annotated[bool, typer.Option("--failures", help="List what was not right.")] = False,
+    config: Config = None,
+) -> None:
+    """Ask labelled questions in one or more modes and print what was right, per type."""
+    from bot.evaluate import evaluate as run
+
+    settings, is_sample = settings_for(config)
+    chosen = files or sorted(sample().glob("questions*.jsonl"))
+    _loading()
+    with opened(settings, rebuild=is_sample) as desk:
+        _prepare(desk)
+        for path in chosen:
+            out.print(run(desk, path, mode or ["gated"], failures=failures), markup=False)
+
+
+@app.command()
+def trace(
+    turn: Annotated[str, typer.Argument(help="Turn id or its beginning; the latest one without it.")] = "",
+    config: Config = None,
+) -> None:
+    """Print how an answer came about."""
+    from bot.store import Store
+
+    settings, _ = settings_for(config)
+    store = Store(settings.database_url or f"sqlite:///{settings.data / 'state.db'}")
+    try:
+        kept = store.get(turn)
+    finally:
+        store.close()
+    detail = kept.detail
+    out.print(f"turn {kept.id}  {kept.asked_at:%Y-%m-%d %H:%M} UTC  {kept.user}  mode {kept.mode}  clock {kept.now}", markup=False)
+    out.print(f"asked     {kept.question}", markup=False)
+    if kept.standalone != kept.question:
+        out.print(f"searched  {kept.standalone}", markup=False)
+    out.print(f"route     {detail['route']['path']}: {'; '.join(detail['route']['reasons'])}", markup=False)
+    for step in detail["steps"]:
+        arguments = json.dumps(step["arguments"], ensure_ascii=False)
+        found = step["error"] or ", ".join(step["found"]) or "nothing"
+        out.print(f"step      {step['by']}: {step['tool']} {arguments} → {found}  {step['ms']} ms  {step['purpose']}", markup=False)
+    for reply in detail["replies"]:
+        said = reply["text"] or ", ".join(f"{c['name']} {c['arguments']}" for c in reply["calls"]) or "(nothing)"
+        out.print(f"model     {said}", markup=False)
+    for reason in detail["rejected"]:
+        out.print(f"rejected  {reason}", markup=False)
+    if detail["verdict"]:
+        out.print(f"verdict   {detail['verdict']['decision']}: {detail['verdict']['text']}", markup=False)
+    out.print(f"stop      {detail['stop']}", markup=False)
+    out.print(f"usage     {json.dumps(detail['usage'])}  {kept.ms} ms", markup=False)
+    out.print(f"answer    {kept.shape}\n{kept.text}", markup=False)
+    for c in detail["citations"]:
+        out.print(f"  [{c['n']}] {c['source']}: {c['quote']}", markup=False)
+
+
+@app.command()
+def doctor(config: Config = None) -> None:
+    """Print the effective settings, what works, what does not, and the next step."""
+    settings, is_sample = settings_for(config)
+    out.print(f"twohop {metadata.version('twohop')} on Python {sys.version.split()[0]}", style="bold")
+    if is_sample:
+        out.print("no settings, sources or index here: these are the sample company's settings")
+    for name, value in settings.model_dump(mode="json").items():
+        shown = "********" if name in SECRETS and value else json.dumps(value, ensure_ascii=False)
+        out.print(f"  {name} = {shown}", markup=False)
+    if settings.openai_api_key and not settings.model:
+        out.print("note: OPENAI_API_KEY is set but TWOHOP_MODEL is not, so no language model is used")
+    _loading()
+    failed = False
+    for name, probe in _probes(settings):
+        try:
+            out.print(f"ok    {name}: {probe()}", style="green", markup=False)
+        except TwohopError as error:
+            failed = True
+            out.print(f"FAIL  {name}: {error}", style="red", markup=False)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
+    from ingest.embed import SentenceTransformerEmbedder
+    from ingest.tickets import TicketStore
+
+    embedder = SentenceTransformerEmbedder(settings.embedding)
+
+    def model() -> str:
+        vector = embedder.embed(["a probe"], kind="query")
+        return f"{embedder.name}, {vector.shape[1]} dimensions, reads {embedder.max_tokens} tokens"
+
+    def documents() -> str:
+        if not (settings.data / "index" / "current").is_file():
+            raise TwohopError("nothing is indexed yet; run `twohop demo` or `twohop index PATH…`")
+        from bot.app import build
+        from ingest.types import Where
+
+        desk = build(settings, embedder)
+        try:
+            held = desk.index.documents(Where(readers=desk.asker().readers))
+            newest = max((d.indexed_at for d in held), default=None)
+            return f"{len(held)} documents, {sum(d.chunks for d in held)} chunks, last indexed {newest:%Y-%m-%d %H:%M}" if newest else "empty"
+        finally:
+            desk.close()
+
+    def ticket_table() -> str:
+        url = settings.tickets_database_url or f"sqlite:///{settings.data / 'tickets.db'}"
+        store = TicketStore(url, settings.tickets, settings.calendar)
+        try:
+            return f"{len(store.customers())} customers; {'; '.join(store.describe())}"
+        finally:
+            store.close()
+
+    yield "embedding model", model
+    yield "index", documents
+    yield "tickets", ticket_table
+
+
+if __name__ == "__main__":
+    main()

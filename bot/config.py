@@ -1,0 +1,186 @@
+"""Settings: one nested model, filled from defaults, `twohop.toml` and the environment."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from ingest.config import (
+    CalendarSettings,
+    ChunkSettings,
+    EmbeddingSettings,
+    Section,
+    SourceSettings,
+    TicketSettings,
+)
+from ingest.errors import ConfigError
+
+VENDOR_NAMES: Mapping[str, str] = {
+    "OPENAI_API_KEY": "openai_api_key",
+    "OPENAI_BASE_URL": "openai_base_url",
+    "ELASTICSEARCH_URL": "elasticsearch_url",
+    "DATABASE_URL": "database_url",
+    "TICKETS_DATABASE_URL": "tickets_database_url",
+}
+"""Names that people already know, and the setting each one fills."""
+
+SECRETS = frozenset({"openai_api_key"})
+
+
+class LimitSettings(Section):
+    """Where a question must stop."""
+
+    turns: Annotated[int, Field(ge=1, le=50)] = 6
+    """Most turns of the loop."""
+    searches: Annotated[int, Field(ge=1, le=200)] = 12
+    """Most searches and look-ups of a question."""
+    tokens: Annotated[int, Field(ge=1000)] = 60_000
+    """Most tokens of a question, prompt and completion together."""
+    seconds: Annotated[float, Field(gt=0)] = 60.0
+    """Longest time for a question."""
+
+
+class RetrievalSettings(Section):
+    """How much is searched and shown."""
+
+    candidates: Annotated[int, Field(ge=5, le=500)] = 50
+    """Places taken from each arm before fusion."""
+    shown: Annotated[int, Field(ge=1, le=50)] = 6
+    """Chunks of one search that become evidence."""
+    pool: Annotated[int, Field(ge=2, le=100)] = 10
+    """Most chunks of a question's evidence; tickets and what decides the verdict are not counted."""
+    rules: Annotated[int, Field(ge=5, le=500)] = 60
+    """Rule-bearing chunks that the verdict looks at."""
+
+
+class AccessSettings(Section):
+    """Who belongs to which group; every group is a reader label."""
+
+    groups: dict[str, tuple[str, ...]] = {}
+    """Reader label to user ids, for example `support = ["U012AB3CD"]`."""
+    terminal_user: str = "terminal"
+    """Name of whoever asks in the terminal; in the support group unless `--as` names somebody else."""
+
+
+class WordSettings(Section):
+    """Words of the trade, beyond what the tickets and documents teach."""
+
+    synonyms: dict[str, tuple[str, ...]] = {
+        "refund": (
+            "money back",
+            "moneyback",
+            "reimbursement",
+            "reimburse",
+            "reembolso",
+            "reembolsar",
+            "devolución",
+            "devolver el dinero",
+        ),
+        "sla": ("service level", "overdue", "breach", "breached", "on time", "late"),
+        "first response": ("first reply", "first answer", "respond first", "primera respuesta"),
+        "resolution": ("resolved", "resolve", "solved in time"),
+    }
+    """Topic word to other ways of saying it; used to find rules, never to write answers."""
+    contact: str = "the support lead"
+    """Whom to ask when the answer is not in the sources."""
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. Environment names are `TWOHOP_` plus the path joined with `__`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TWOHOP_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+    )
+
+    data: Path = Path(".twohop")
+    """Folder of the index and the databases."""
+    company: str = ""
+    """Name shown in greetings."""
+    model: str = ""
+    """Language model; empty answers without one. A key alone changes nothing."""
+    index: Literal["sqlite"] = "sqlite"
+    """Search backend."""
+    openai_api_key: str = ""
+    """`OPENAI_API_KEY`; used only when `TWOHOP_MODEL` is set."""
+    openai_base_url: str = ""
+    """`OPENAI_BASE_URL`; used only when `TWOHOP_MODEL` is set."""
+    elasticsearch_url: str = ""
+    """`ELASTICSEARCH_URL`; used only by the Elasticsearch backend."""
+    database_url: str = ""
+    """`DATABASE_URL`: our own state; empty uses a SQLite file in `data`."""
+    tickets_database_url: str = ""
+    """`TICKETS_DATABASE_URL`: the tickets; empty uses a SQLite file in `data`."""
+    sources: SourceSettings = SourceSettings()
+    chunks: ChunkSettings = ChunkSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    calendar: CalendarSettings = CalendarSettings()
+    tickets: TicketSettings = TicketSettings()
+    limits: LimitSettings = LimitSettings()
+    retrieval: RetrievalSettings = RetrievalSettings()
+    access: AccessSettings = AccessSettings()
+    words: WordSettings = WordSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment over file: the file's values arrive as init arguments."""
+        return (env_settings, init_settings)
+
+
+def load(file: Path | None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read settings from the environment over `file` over the defaults.
+
+    `file` None looks for `twohop.toml` in the working folder. Raises ConfigError for unknown names and bad values,
+    naming the value and where it stands.
+    """
+    environ = os.environ if environ is None else environ
+    chosen = file or Path("twohop.toml")
+    values: dict[str, Any] = {}
+    if chosen.is_file():
+        try:
+            values = tomllib.loads(chosen.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+            raise ConfigError(f"{str(chosen)!r} cannot be read: {error}; mend the file and try again") from error
+    elif file is not None:
+        raise ConfigError(f"settings file {str(file)!r} does not exist; check --config or TWOHOP_CONFIG")
+    for name, setting in VENDOR_NAMES.items():
+        if environ.get(name):
+            values[setting] = environ[name]
+    _refuse_unknown(environ)
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(
+            f"setting {where} = {first.get('input')!r} cannot be used: {first['msg']}; "
+            f"see the settings table in README.md"
+        ) from error
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    known = set(Settings.model_fields) | {"config"}
+    for name in environ:
+        if not name.startswith("TWOHOP_"):
+            continue
+        path = name.removeprefix("TWOHOP_").lower().split("__")
+        section = Settings.model_fields.get(path[0])
+        inner = getattr(section.annotation, "model_fields", None) if section else None
+        if path[0] not in known or (len(path) > 1 and (inner is None or path[1] not in inner)):
+            raise ConfigError(f"unknown setting {name!r} in the environment; see the settings table in README.md")

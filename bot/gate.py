@@ -1,0 +1,194 @@
+"""The gate: is there anything to search for, and is one search enough; from the words and from what the first hop showed.
+
+The rules follow "routing without a language model" of adaptive retrieval (arXiv 2505.04253): closed-set meta requests
+first, then evidence features after a cheap first search. Unsure goes to the loop: one more hop costs one search.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bot.evidence import Evidence
+from bot.types import Route
+from ingest.atoms import mentions, stems, words
+
+Meta = Literal["greeting", "thanks", "help", "sources", "summary", "goodbye", "about"]
+Ask = Literal["rule", "compare", "aggregate", "similar", "field"]
+
+_META: Mapping[Meta, re.Pattern[str]] = {
+    "greeting": re.compile(
+        r"(hi|hiya|hello|hey|hallo|hola|yo|good (morning|afternoon|evening|day)|buenos dias|buenas( tardes| noches)?|"
+        r"how are you( doing)?( today)?|how is it going|hows it going|whats up|sup|are you there|you there|"
+        r"nice to meet you|que tal|morning|welcome back|ping|test|testing)"
+    ),
+    "thanks": re.compile(
+        r"(thanks?|thank you|thx|ty|cheers|merci|gracias|muchas gracias|much appreciated|appreciate it|"
+        r"(that|this) (helps|helped|is helpful|was helpful|worked|works)|that is all|thats all|"
+        r"(great|good|nice|perfect|awesome|excellent|brilliant|amazing) ?(job|work|answer|bot|stuff)?|got it|"
+        r"(ok|okay|cool|understood|makes sense|no worries|lol|haha|wow|you rock|youre the best|well done|genial|vale))"
+    ),
+    "goodbye": re.compile(
+        r"(bye|bye bye|goodbye|see you( later| tomorrow)?|cu|later|adios|hasta luego|good ?night|have a (nice|good|great) \w+)"
+    ),
+    "help": re.compile(
+        r"(help|help me|ayuda|usage|commands|menu|start|what can you do( for (me|us))?|what do you do|how do you work|"
+        r"how does this work|how do i use you|how (can|do) (i|we) use (you|this bot|this)|what can (i|we) ask( you)?|"
+        r"que puedes hacer|can you help( me| us)?|i need (some )?help)"
+    ),
+    "sources": re.compile(
+        r"(what do you know( about)?|what (sources|documents|docs) (do you (have|know|use|read)|are there)|"
+        r"(list|show)( me)?( your| the| all)* (sources|documents|docs)|(which|what) (sources|documents|docs) can you (read|search|see)|"
+        r"where do(es)? your (answers|information|knowledge) come from|que sabes|"
+        r"how (fresh|recent|up to date|current) (is your (data|information|knowledge|index)|are your (sources|documents)))"
+    ),
+    "about": re.compile(
+        r"(who are you|what are you|are you (a )?(bot|robot|human|real|an ai|ai|chatgpt|a person)|whats your name|"
+        r"what is your name|quien eres|tell me a joke|do you (sleep|dream|have feelings|like (me|us))|i love you|who made you|"
+        r"who (built|created) you|how old are you)"
+    ),
+    "summary": re.compile(
+        r"((can|could|would) you )?(summari[sz]e|sum up|recap|tl ?dr|give (me|us) (a |the )?(summary|recap)( of)?|resume|resumen|summary)"
+        r"( what (we|weve|you)( have| ve)?( been)? (talk(ing|ed)|discuss(ing|ed)|said|found)( about)?( so far)?|"
+        r"( of)?( this| the| our| all of this| everything| it)*( thread| conversation| discussion| chat)?( so far)?| this| it| de este hilo)*"
+    ),
+}
+_POLITE = re.compile(
+    r"\b(please|pls|plz|por favor|there|team|all|everyone|folks|guys|twohop|bot|so much|very much|a lot|a ton|again|"
+    r"for (that|this|the help|your help|the info|everything|the quick answer|now)|then|just|well|oh|ah|um|ok(ay)?)\b"
+)
+
+
+def small_talk(text: str) -> Meta | None:
+    """Return which meta request the whole message is, or None; a greeting before a question is a question."""
+    plain = " ".join(words(re.sub(r"['’]", "", text)))
+    if not plain:
+        return "help"
+    bare = " ".join(_POLITE.sub(" ", plain).split())
+    for candidate in dict.fromkeys((plain, bare)):
+        for meta, pattern in _META.items():
+            if re.fullmatch(rf"(?:{pattern.pattern})", candidate):
+                return meta
+    if not bare:
+        return "thanks" if re.search(r"\bok(ay)?|well\b", plain) else "greeting"
+    parts = [part for part in re.split(r"[,.!?;:\n]+|\band\b", text) if words(part)]
+    found = [small_talk(part) for part in parts] if len(parts) > 1 else [None]
+    return next((meta for meta in reversed(found) if meta), None) if all(found) else None
+
+
+_ASKS: Mapping[Ask, re.Pattern[str]] = {
+    "rule": re.compile(
+        r"\b(entitled?|eligible|eligibility|qualif(y|ies)|allowed|permitted|may (i|we|they|the|he|she|a)|deadline|due|window|"
+        r"how (long|many (days|hours|weeks|months))|how much time|by when|until when|when (does|do|did|is|will|must|should|can) "
+        r".*(expire|end|close|lapse|due|respond|reply|over|run out|ship|return|cancel|claim)|(too|so) late|in time|on time|still|"
+        r"(can|could|should|do|does|did|will|would|is|are|was|has|have) .*\b(refund\w*|return\w*|cancel\w*|exchange\w*|claim\w*|"
+        r"covered|cover|warrant\w*|credit\w*|compensat\w*|reimburs\w*|money back|owed?|get (it|them|their)|valid|overdue|breach\w*|"
+        r"miss(ed)?|met|meet|expired?|respond(ed)?|response|answered|within)|notice|penalt\w+|sla|policy|rule|applies|apply|"
+        r"rights?|derecho|plazo|reembols\w*|puede|garantia|devol\w*)\b"
+    ),
+    "compare": re.compile(
+        r"\b(compare[ds]?|comparison|versus|vs|differ(s|ence|ences|ent)?|better|cheaper|more expensive|rather than|"
+        r"which (plan|product|one|of the)|between .* and|both|each (plan|product)|all (the )?(plans|products)|"
+        r"across (the )?(plans|products)|diferencia\w*|comparar?)\b"
+    ),
+    "aggregate": re.compile(
+        r"\b(how many( \w+){0,4} (tickets|cases|requests|incidents|complaints|claims|customers)|number of|count( of)?|"
+        r"(list|show|give)( me| us)? (all|every|the|open|any|our|\w+ tickets)|(which|what) (\w+ ){0,3}(tickets|cases|requests|customers|"
+        r"incidents|claims)|tickets (opened|are|were|by|from|for|with|on|assigned|in|about|do|does)|(open|pending|resolved|closed|"
+        r"unassigned|urgent) (tickets|cases|claims)|most (often|tickets|common)|who has (the )?(most|fewest)|oldest|newest|latest|"
+        r"last \d* ?(tickets|cases)|any (open|other|pending|new) (tickets|cases)|cuantos|cuantas)\b"
+    ),
+    "similar": re.compile(
+        r"\b((similar|like|comparable|related) (tickets?|cases?|issues?|problems?|to)|(tickets?|cases?|anything|something|one) (like|similar)|"
+        r"(seen|had|happened|reported|solved|fixed|handled|come up|came up) (this |that |it |these )?(\S+ ){0,8}before|precedents?|"
+        r"anyone else|other customers|known issue|same (error|problem|issue|symptom)|how did we (fix|solve|resolve|handle)|"
+        r"similares|parecid\w+)\b"
+    ),
+    "field": re.compile(
+        r"\b((what|which) (plan|billing|status|priority|product|region|tier)|status of|who (is|owns|handles|was)|assigned|assignee|"
+        r"when was|what (is|was|does|did|happened)|opened|about)\b"
+    ),
+}
+
+
+def asks(text: str) -> frozenset[Ask]:
+    """Return what kinds of thing the words ask for; none is common and means a look-up in the documents."""
+    plain = " ".join(words(text))
+    return frozenset(ask for ask, pattern in _ASKS.items() if pattern.search(plain))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the gate sees: the question's words, and the first hop's evidence."""
+
+    text: str
+    vocabulary: Mapping[str, Collection[str]]
+    """Facet name to values."""
+    evidence: Evidence
+    decided: bool = False
+    """Code found the rule that decides, so nothing is missing."""
+    named: Sequence[str] = field(default_factory=tuple)
+    """Tickets named in the question."""
+
+
+def route(reading: Reading) -> Route:
+    """Return `direct` where the first hop can answer, else `agent`, with every reason that counted."""
+    wanted = asks(reading.text)
+    reasons: list[str] = []
+    lacking = [
+        f"{name}={value}"
+        for ticket in reading.evidence.tickets
+        for name, value in ticket.facets.items()
+        if value and not mentions(reading.text, [value])
+    ]
+    if "rule" in wanted and lacking:
+        reasons.append(f"asks for a rule, and the ticket brings what the question lacks: {', '.join(lacking)}")
+    if "compare" in wanted:
+        reasons.append("compares")
+    if "aggregate" in wanted:
+        reasons.append("counts or lists tickets")
+    if "similar" in wanted:
+        reasons.append("asks for similar tickets")
+    if len(reading.named) > 1:
+        reasons.append(f"names {len(reading.named)} tickets")
+    for name, values in reading.vocabulary.items():
+        hit = mentions(reading.text, values)
+        if len(hit) > 1:
+            reasons.append(f"names several values of {name}: {', '.join(hit)}")
+    uncovered = uncovered_words(reading.text, reading.evidence)
+    if uncovered:
+        reasons.append(f"first search does not cover: {', '.join(uncovered)}")
+    if reasons:
+        return Route("agent", tuple(reasons))
+    return Route("direct", ("one search covers the question",))
+
+
+def uncovered_words(text: str, evidence: Evidence) -> tuple[str, ...]:
+    """Return the question's names and codes that no shown item holds: capitalised words inside it, and words with digits."""
+    shown = set(words(" ".join(f"{item.title} {item.section} {item.text}" for item in evidence.shown)))
+    shown |= {stem for word in shown for stem in stems(word)}
+    telling = re.findall(r"(?<=[a-z,;:] )[A-Z][\w-]+|\b(?=\w*\d)[\w-]+\b", text)
+    return tuple(
+        word
+        for word in dict.fromkeys(telling)
+        if not all(part in shown or set(stems(part)) & shown for part in words(word))
+    )
+
+
+def published_score(text: str, entities: int) -> float:
+    """Score a question as the published five-line classifier does; at least 8 means complex. A baseline, not used to route.
+
+    Features and weights: "Agentic RAG architecture explained": tokens x 0.1, entities x 1.5, " and " x 2, " compare" x 3.
+    """
+    lowered = text.lower()
+    return (
+        len(text.split()) * 0.1
+        + entities * 1.5
+        + lowered.count(" and ") * 2.0
+        + lowered.count(" compare") * 3.0
+    )
+
+
+PUBLISHED_THRESHOLD = 8.0

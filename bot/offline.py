@@ -1,0 +1,293 @@
+"""The ChatModel that needs no key and no network: it plans by rule and answers by quoting.
+
+It knows nothing about one example: what it searches next comes from the facets of fetched rows, from the titles that
+passages name and from the names the tickets know; what it says are sentences of the evidence, chosen by similarity to
+the question and by the words they share, with their heading path.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from bot.gate import asks
+from bot.types import Budget, EvidenceItem, Gazetteer, Message, Reply, Tool, ToolCall
+from ingest.atoms import atoms, codes, mentions, resolve_date, sentences, stems, words
+from ingest.dates import relative_date
+from ingest.embed import Embedder
+from ingest.parse import written_out
+
+NOTE = "Answered without a language model: sentences quoted from the sources, dates computed by rule."
+MOST_CALLS = 6
+"""Calls that one question is worth: each is one search."""
+NEAR = 0.42
+"""Cosine between question and sentence from which a sentence may answer, with the coverage below."""
+COVERED = 0.5
+"""Share (by weight) of the question's words that the best item must hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One quotable line of the evidence."""
+
+    item: EvidenceItem
+    text: str
+    score: float
+    nearness: float
+
+
+class OfflineModel:
+    """Plans by rule, answers by quoting; deterministic."""
+
+    name = "offline"
+    note = NOTE
+
+    def __init__(self, embedder: Embedder, names: Callable[[], Gazetteer]) -> None:
+        self._embedder = embedder
+        self._names = names
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 1024,
+        budget: Budget,
+    ) -> Reply:
+        """Plan while there are tools and something is missing; else quote. A schema is answered with nothing."""
+        del max_tokens, budget
+        asked = next(message for message in reversed(messages) if message.role == "user")
+        if schema is not None or asked.now is None:
+            return Reply("")
+        names = self._names()
+        if tools:
+            done = [(call.name, call.arguments) for message in messages for call in message.calls]
+            calls = [call for call in plan(asked.text, asked.evidence, names, asked.now.date()) if call not in done]
+            if calls and len(done) < MOST_CALLS:
+                return Reply(
+                    "",
+                    tuple(
+                        ToolCall(f"call-{len(done) + i}", name, arguments)
+                        for i, (name, arguments) in enumerate(calls[:3], start=1)
+                    ),
+                    finish="tool_calls",
+                )
+        return Reply(self._compose(asked.text, asked.evidence, names))
+
+    def _compose(self, text: str, evidence: Sequence[EvidenceItem], names: Gazetteer) -> str:
+        """Answer from the evidence by quoting, or say nothing."""
+        wanted = asks(text)
+        tables = [item for item in evidence if item.kind == "table"]
+        rows = [item for item in evidence if item.ticket is not None]
+        docs = [item for item in evidence if item.chunk is not None]
+        parts: list[str] = []
+        if tables and not (rows and "rule" in wanted):
+            parts += [line for item in tables[-2:] for line in _table(item)]
+        if "similar" in wanted:
+            parts += [_resolved(item) for item in rows]
+        elif rows and not tables:
+            parts += [line for item in rows for line in _fields(item, text, wanted)]
+        if parts and not ("rule" in wanted or "compare" in wanted):
+            return "\n".join(parts)
+        lines = self._lines(text, docs, names)
+        if not lines or not self._enough(text, lines, docs):
+            return "\n".join(parts)
+        return "\n".join([*parts, *(_quote(line) for line in lines)])
+
+    def _lines(self, text: str, docs: Sequence[EvidenceItem], names: Gazetteer) -> list[Line]:
+        """Return the best lines: one for each thing compared, else up to four that are not repetitions."""
+        options = [(item, line) for item in docs for line in quotable(item)]
+        if not options:
+            return []
+        wanted = [stem for stem in dict.fromkeys(stems(text))]
+        pool = [set(stems(f"{item.title} {item.section} {line}")) for item, line in options]
+        frequency = Counter(stem for held in pool for stem in held)
+        weight = {stem: math.log(1 + len(pool) / (1 + frequency[stem])) for stem in wanted}
+        total = sum(weight.values()) or 1.0
+        vectors = self._embedder.embed(
+            [f"{item.title} > {item.section}: {line}" for item, line in options], kind="passage"
+        )
+        near = vectors @ self._embedder.embed([text], kind="query")[0]
+        scored = [
+            Line(item, line, 0.6 * float(near[i]) + 0.4 * sum(weight[s] for s in wanted if s in pool[i]) / total, float(near[i]))
+            for i, (item, line) in enumerate(options)
+        ]
+        scored.sort(key=lambda line: (-line.score, line.item.n))
+        compared = [value for values in names.facets.values() for value in mentions(text, values)]
+        if "compare" in asks(text) and len(compared) < 2:
+            compared = next((list(values) for name, values in names.facets.items() if name in words(text) or f"{name}s" in words(text)), [])
+        chosen: list[Line] = []
+        if len(compared) > 1:
+            for value in compared:
+                best = [ln for ln in scored if mentions(f"{ln.item.title} {ln.item.section} {ln.text}", [value])]
+                chosen += [ln for ln in best[:2] if ln not in chosen]
+            return chosen[:8]
+        for line in scored:
+            if line.score < 0.75 * scored[0].score or len(chosen) == 4:
+                break
+            held = set(stems(line.text))
+            if all(len(held & set(stems(c.text))) < 0.7 * (len(held) or 1) for c in chosen):
+                chosen.append(line)
+        return chosen
+
+    def _enough(self, text: str, lines: Sequence[Line], docs: Sequence[EvidenceItem]) -> bool:
+        """Tell whether the best lines answer: near in meaning, and holding the words that make the question."""
+        best = lines[0]
+        held = set(stems(f"{best.item.title} {best.item.section} {best.item.text}"))
+        wanted = set(stems(text))
+        everywhere = Counter(stem for item in docs for stem in set(stems(f"{item.title} {item.section} {item.text}")))
+        weight = {stem: 1 / (1 + everywhere[stem]) ** 0.5 for stem in wanted}
+        covered = sum(weight[s] for s in wanted & held) / (sum(weight.values()) or 1.0)
+        codes_asked = {code for code in codes(text)}
+        if codes_asked and not any(code in codes(f"{item.title} {item.text}") for item in docs for code in codes_asked):
+            return False
+        return best.nearness >= NEAR and covered >= COVERED
+
+
+def quotable(item: EvidenceItem) -> Iterator[str]:
+    """Yield the lines of a chunk that can stand alone: sentences, list items, and table rows written out."""
+    body = item.chunk.body if item.chunk else item.text
+    for line in sentences(written_out(body)):
+        plain = line.strip()
+        if len(words(plain)) >= 3 and not plain.startswith("#"):
+            yield plain
+
+
+def _place(item: EvidenceItem) -> str:
+    last = item.section.rpartition(" > ")[2]
+    return f"{item.title}, {last}" if last else item.title
+
+
+def _quote(line: Line) -> str:
+    text = re.sub(r"^(?:[-*+]|\d+[.)])\s+", "", line.text)
+    return f"- {_place(line.item)}: “{text}” [{line.item.n}]"
+
+
+def _table(item: EvidenceItem) -> list[str]:
+    head, *rest = item.text.splitlines()
+    return [f"{head} [{item.n}]", *(f"- {line} [{item.n}]" for line in rest[:12])]
+
+
+def _resolved(item: EvidenceItem) -> str:
+    ticket = item.ticket
+    if ticket is None:
+        return ""
+    how = next(iter(sentences(ticket.resolution)), "") if ticket.resolution else f"still {ticket.status}"
+    return f"- {item.title} ({ticket.customer}): {ticket.subject}. {how} [{item.n}]"
+
+
+def _fields(item: EvidenceItem, text: str, wanted: frozenset[str]) -> list[str]:
+    """Return the fields of a ticket that the question names; the ticket in short where it names none."""
+    head, *rest = item.text.splitlines()
+    asked = set(stems(text))
+    fields = [line for line in rest if ": " in line and not line.startswith("Resolution")]
+    named = [line for line in fields if set(stems(line.partition(":")[0])) & asked]
+    if "who" in words(text):
+        named += [line for line in fields if line.startswith("Assignee") and line not in named]
+    resolution = [line for line in rest if line.startswith("Resolution: ")]
+    if {"resolv", "resolut", "fix", "solv", "happen", "end"} & asked:
+        named += resolution
+    if "rule" in wanted and not named:
+        return []
+    return [f"{head}. {'; '.join(named or [*fields[:6], *resolution])} [{item.n}]"]
+
+
+def plan(text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: date) -> list[tuple[str, str]]:
+    """Return the calls that could bring what is missing, most useful first, as (tool, arguments)."""
+    wanted = asks(text)
+    calls: list[tuple[str, dict[str, Any]]] = []
+    filters = ticket_filters(text, names, today)
+    rows = [item for item in evidence if item.ticket is not None]
+    if ("aggregate" in wanted or filters.get("customer")) and not rows:
+        calls.append(("find_tickets", filters))
+    if "similar" in wanted:
+        named = [item.ticket.number for item in rows if item.ticket]
+        calls.append(("similar_tickets", {"number": named[0]} if named and len(named) == 1 else {"text": text}))
+    topic = " ".join(stem for stem in words(text) if stems(stem))
+    if "compare" in wanted:
+        compared = [value for values in names.facets.values() for value in mentions(text, values)]
+        for name, values in names.facets.items():
+            if not compared and (name in words(text) or f"{name}s" in words(text)):
+                compared = list(values)
+        without = topic
+        for value in compared:
+            without = re.sub(rf"\b{re.escape(' '.join(words(value)))}\b", " ", without)
+        calls += [("search_docs", {"query": " ".join(f"{value} {without}".split())}) for value in compared[:4]]
+    shown = " ".join(item.text for item in evidence if item.chunk is not None)
+    titles = {item.title for item in evidence}
+    calls += [
+        ("search_docs", {"query": f"{title} {topic}"[:400]})
+        for title in mentions(shown, [t for t in names.titles if t not in titles and len(words(t)) > 1])[:2]
+    ]
+    if not calls and not rows:
+        calls.append(("search_docs", {"query": topic or text}))
+    return [(name, json.dumps(arguments, sort_keys=True, default=str)) for name, arguments in calls]
+
+
+def ticket_filters(text: str, names: Gazetteer, today: date) -> dict[str, Any]:
+    """Read the filters of a ticket list off a question: names the tickets know, dates, what to count by."""
+    plain = words(text)
+    filters: dict[str, Any] = {}
+    for field, values in (("customer", names.customers), ("status", names.status), ("priority", names.priority)):
+        found = mentions(text, values)
+        if len(found) == 1:
+            filters[field] = found[0]
+    for assignee in names.assignees:
+        if mentions(text, [assignee]) or words(assignee)[:1] and words(assignee)[0] in plain:
+            filters["assignee"] = assignee
+    facets = {name: found[0] for name, values in names.facets.items() if len(found := mentions(text, values)) == 1}
+    if facets:
+        filters["facets"] = facets
+    span = _span(text, today)
+    field = "updated" if {"updated", "changed", "modified"} & set(plain) else "opened"
+    if span:
+        start, end = span
+        if start:
+            filters[f"{field}_from"] = start.isoformat()
+        if end:
+            filters[f"{field}_to"] = end.isoformat()
+    asked = codes(text)
+    if asked:
+        filters["text"] = asked[0]
+    elif quoted := re.search(r"[\"“']([^\"”']{3,60})[\"”']", text):
+        filters["text"] = quoted[1]
+    elif about := re.search(r"\b(?:about|mention(?:s|ing)?|regarding|concerning)\s+(?:an?\s+|the\s+)?([\w-]+)", text, re.IGNORECASE):
+        if not mentions(about[1], [*names.customers, *names.status]):
+            filters["text"] = about[1]
+    fields = [*names.facets, "status", "priority", "assignee", "customer"]
+    by = re.search(rf"\b(?:by|per|each|every|which)\s+({'|'.join(map(re.escape, fields))})s?\b", " ".join(plain))
+    if by:
+        filters["count_by"] = by[1]
+    elif "who" in plain and "most" in plain:
+        filters["count_by"] = "assignee"
+    if "oldest" in plain:
+        filters["order"] = "oldest"
+    return filters
+
+
+def _span(text: str, today: date) -> tuple[date | None, date | None] | None:
+    """Return the days that a question names, as first and last."""
+    days = [day for atom in atoms(text) if atom.kind == "date" and (day := resolve_date(atom, today))]
+    if not days:
+        for _, start, end in relative_date(text, today):
+            return start, end
+        return None
+    plain = " ".join(words(text))
+    if len(days) > 1:
+        return min(days), max(days)
+    if re.search(r"\b(since|from|starting)\b", plain):
+        return days[0], None
+    if re.search(r"\bafter\b", plain):
+        return days[0] + timedelta(days=1), None
+    if re.search(r"\bbefore\b", plain):
+        return None, days[0] - timedelta(days=1)
+    if re.search(r"\b(until|up to)\b", plain):
+        return None, days[0]
+    return days[0], days[0]

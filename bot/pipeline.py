@@ -1,0 +1,422 @@
+"""The pipeline: answer(question) -> Answer, the whole flow of a question."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot import agent, check, gate, rewrite, verdict
+from bot.config import RetrievalSettings, WordSettings
+from bot.evidence import Evidence, from_chunk
+from bot.retrieve import Retriever
+from bot.tools import Run, Toolbox, asks_for_the_past
+from bot.types import (
+    Answer,
+    Budget,
+    ChatModel,
+    EvidenceItem,
+    Gazetteer,
+    Limits,
+    Message,
+    Mode,
+    PastTurn,
+    Question,
+    Reply,
+    Route,
+    Shape,
+    Step,
+    ToolCall,
+    Verdict,
+)
+from ingest.atoms import mentions, stems
+from ingest.dates import Calendar, format_date
+from ingest.errors import ModelError
+from ingest.tickets import TicketFilter, TicketStore
+from ingest.types import Arm, Chunk, Ticket, Where
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What answering needs; `app.py` builds it once."""
+
+    retriever: Retriever
+    tickets: TicketStore
+    model: ChatModel
+    fallback: ChatModel
+    """The offline model: answers when the model cannot, or when its text does not pass the checks."""
+    names: Callable[[], Gazetteer]
+    calendar: Calendar
+    retrieval: RetrievalSettings
+    words: WordSettings
+    limits: Limits
+    compute: Run
+    store: Run
+    company: str = ""
+
+
+async def answer(
+    question: Question, parts: Parts, mode: Mode = "gated", observe: Callable[[Step], None] = lambda _: None
+) -> Answer:
+    """Answer one question; never raises for what a model, a document or a ticket contains."""
+    if meta := gate.small_talk(question.text):
+        return await _chat(meta, question, parts)
+    turn = _Turn(question, parts, mode, observe)
+    if mode in ("naive", "hybrid"):
+        return await turn.baseline(mode)
+    return await turn.run()
+
+
+class _Turn:
+    """One question on its way through the steps of the flow."""
+
+    def __init__(self, question: Question, parts: Parts, mode: Mode, observe: Callable[[Step], None]) -> None:
+        self.question = question
+        self.parts = parts
+        self.mode = mode
+        self.observe = observe
+        self.budget = Budget.start(parts.limits)
+        self.evidence = Evidence(parts.retrieval.pool)
+        self.text = question.text
+        self.gaps: list[str] = []
+        self.replies: list[Reply] = []
+        self.rejected: list[str] = []
+        self.rules: dict[str, Chunk] = {}
+        self.names = Gazetteer({})
+        self.tools: Toolbox
+
+    async def run(self) -> Answer:
+        """Rewrite, search, search again where a fetched row brings the word, route, decide, write, check."""
+        await self._read()
+        unclear = await self._first_hop()
+        if unclear:
+            return self._answer("clarify", unclear, Route("direct", ("the question does not say which ticket",)), None)
+        case = self._case()
+        await self._second_search(case)
+        decided = self._decide(case)
+        route = gate.route(
+            gate.Reading(self.text, self.names.facets, self.evidence, decided is not None, self._named())
+        )
+        if self.mode == "agent" and route.path != "agent":
+            route = Route("agent", ("mode agent", *route.reasons))
+        if not len(self.evidence) and self.gaps and self._named():
+            return self._answer("not_found", self._nothing(), route, None)
+        draft, stop, route = await self._write(route)
+        if self.tools.gained:
+            case = self._case()
+            await self._second_search(case)
+            decided = self._decide(case)
+        return await self._checked(draft, stop, route, decided)
+
+    async def baseline(self, mode: Mode) -> Answer:
+        """Answer by one search alone, for comparison: no second search, no verdict, no escalation."""
+        await self._read()
+        arms: tuple[Arm, ...] = ("dense",) if mode == "naive" else ("lexical", "dense", "codes")
+        k = 3 if mode == "naive" else 5
+        hits = await self.parts.compute(
+            lambda: self.parts.retriever.baseline(self.text, self._where(), k, arms, self.budget.deadline)
+        )
+        for hit in hits:
+            self.evidence.pin(from_chunk(hit.chunk, query=self.text))
+        route = Route("direct", (f"baseline mode {mode}: one search, no second hop, no verdict",))
+        reply = await agent.final(self._message(), self.parts.model, self.budget)
+        self.replies.append(reply)
+        result = check.check(reply.text, self.evidence.shown)
+        shape: Shape = "answered" if result.text else "not_found"
+        return self._answer(shape, result.text or self._nothing(), route, None, stop=f"baseline {mode}")
+
+    # --- the steps ---------------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        self.names = await self.parts.store(self.parts.names)
+        self.tools = Toolbox(
+            question=self.question,
+            standalone=self.text,
+            evidence=self.evidence,
+            budget=self.budget,
+            retriever=self.parts.retriever,
+            tickets=self.parts.tickets,
+            calendar=self.parts.calendar,
+            shown=self.parts.retrieval.shown,
+            compute=self.parts.compute,
+            store=self.parts.store,
+            observe=self.observe,
+        )
+        mentioned = [m.number for m in self.parts.tickets.mentioned(self.question.text)]
+        self.text = await rewrite.standalone(
+            self.question, self.parts.model, self.budget, self.names, self.tools.label(""), mentioned
+        )
+        self.tools.about(self.text)
+
+    def _named(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(m.number for m in self.parts.tickets.mentioned(self.text)))
+
+    def _where(self) -> Where:
+        day = None if asks_for_the_past(self.text) else self.question.now.date()
+        return Where(readers=self.question.asker.readers, in_force_on=day)
+
+    async def _tickets_by_id(self) -> list[Ticket]:
+        found = []
+        readers = self.question.asker.readers
+        for mention in {m.number: m for m in self.parts.tickets.mentioned(self.text)}.values():
+            ticket = await self.parts.store(lambda m=mention: self.parts.tickets.get(m.number, readers))  # type: ignore[misc]
+            if ticket is not None:
+                found.append(ticket)
+            elif mention.explicit:
+                self.gaps.append(f"there is no ticket {self.tools.label(mention.number)} that you may read")
+        return found
+
+    async def _first_hop(self) -> str:
+        """Fetch ids by key, a named customer's tickets, and search once; return what to ask back, if anything."""
+        for ticket in await self._tickets_by_id():
+            await self._call("get_ticket", {"number": ticket.number}, "the question names it")
+        wanted = gate.asks(self.text)
+        customers = mentions(self.text, self.names.customers)
+        if not self._named() and len(customers) == 1 and "aggregate" not in wanted and "similar" not in wanted:
+            unclear = await self._by_customer(customers[0], wanted)
+            if unclear:
+                return unclear
+        elif not self._named() and "rule" in wanted and _points(self.text):
+            return f"Which ticket do you mean? Give its number, for example {self.tools.label('4812')}."
+        await self._call("search_docs", {"query": self.text}, "first search")
+        return ""
+
+    async def _by_customer(self, customer: str, wanted: frozenset[gate.Ask]) -> str:
+        """Find the ticket that a question means by its customer; ask back where several fit."""
+        if "rule" not in wanted:
+            return ""
+        readers = self.question.asker.readers
+        page = await self.parts.store(
+            lambda: self.parts.tickets.find(TicketFilter(customer=customer, limit=50), readers)
+        )
+        topic = self._topic()
+        about = [t for t in page.tickets if topic & set(stems(f"{t.subject} {t.body}"))]
+        fitting = about or list(page.tickets)
+        if not fitting:
+            return ""
+        if len(fitting) > 1:
+            listed = "\n".join(
+                f"- {self.tools.label(t.number)}: {t.subject}"
+                + (f" (opened {format_date(t.opened_at)})" if t.opened_at else "")
+                for t in fitting[:8]
+            )
+            return f"{customer} has {len(fitting)} tickets that could be meant. Which one?\n{listed}"
+        self.tools.allow(fitting[0].number)
+        await self._call("get_ticket", {"number": fitting[0].number}, f"the only ticket of {customer} about it")
+        return ""
+
+    def _topic(self) -> frozenset[str]:
+        return verdict.topic_of(self.text, self.names.vocabulary, self.parts.words.synonyms)
+
+    def _case(self) -> verdict.Case:
+        """Return what the rules are applied to: the first ticket named, else what the question itself says."""
+        tickets = self.evidence.tickets
+        named = self._named()
+        chosen = next((t for n in named for t in tickets if t.number == n), None)
+        if chosen is None and len(tickets) == 1 and not gate.asks(self.text) & {"similar", "aggregate"}:
+            chosen = tickets[0]
+        if chosen is not None:
+            return verdict.case_of(chosen, self.tools.label(chosen.number), f"ticket:{chosen.number}")
+        anchors = self.parts.tickets.settings.events
+        return verdict.case_in(self.text, self.names.vocabulary, anchors, self.question.now)
+
+    async def _second_search(self, case: verdict.Case) -> None:
+        """Run the search that the first one makes possible: the question's topic with the facets of the fetched row."""
+        if not verdict.wants_verdict(self.text, case):
+            return
+        lacking = [value for value in case.facts.values() if not mentions(self.text, [value])]
+        topic = " ".join(sorted(self._topic()))
+        query = " ".join([topic or self.text, *case.facts.values()])
+        where = Where(readers=self.question.asker.readers, rules_only=True)
+        k = self.parts.retrieval.rules
+        hits = await self.parts.compute(
+            lambda: self.parts.retriever.search(query, where, k, self.budget.deadline)
+        )
+        self.rules |= {hit.chunk.id: hit.chunk for hit in hits}
+        if case.evidence and lacking:
+            await self._call("search_docs", {"query": query, "kind": "rules"}, f"the ticket brings {', '.join(lacking)}")
+
+    def _decide(self, case: verdict.Case) -> Verdict | None:
+        """Let code decide where a rule does, and pin what decides it."""
+        if not verdict.wants_verdict(self.text, case):
+            return None
+        chunks = {**self.rules, **{i.chunk.id: i.chunk for i in self.evidence.shown if i.chunk is not None}}
+        decided = verdict.decide(
+            self.text,
+            case,
+            chunks.values(),
+            vocabulary=self.names.vocabulary,
+            synonyms=self.parts.words.synonyms,
+            calendar=self.parts.calendar,
+            now=self.question.now,
+        )
+        for id_ in decided.used if decided else ():
+            if id_ in chunks:
+                self.evidence.pin(from_chunk(chunks[id_], query="rule", hop=2))
+        return decided
+
+    async def _write(self, route: Route) -> tuple[str, str, Route]:
+        """Let the model answer, in one call or in the loop; one demonstrated gap sends the direct way to the loop."""
+        model = self.parts.model
+        try:
+            if route.path == "direct":
+                reply = await agent.final(self._message(), model, self.budget)
+                self.replies.append(reply)
+                if reply.text.strip():
+                    return reply.text, "answered", route
+                route = Route("agent", (*route.reasons, "one search did not answer: escalated"))
+            draft = await agent.run(self.text, self._message(), self.evidence, model, self.tools, self.budget)
+            self.replies += draft.replies
+            return draft.text, draft.stop, route
+        except ModelError as error:
+            self.rejected.append(f"model: {error}")
+            return "", "the model could not be used", route
+
+    async def _checked(self, draft: str, stop: str, route: Route, decided: Verdict | None) -> Answer:
+        """Check the draft; repair once, then quote, then say what was not found."""
+        result = check.check(draft, self.evidence.shown, decided)
+        self.rejected += result.problems
+        model = self.parts.model
+        if result.problems and not decided and model is not self.parts.fallback:
+            result = await self._repaired(draft, result)
+        text = result.text
+        by_code = not self._wrote(text)
+        if not text and not decided and model is not self.parts.fallback:
+            reply = await agent.final(self._message(), self.parts.fallback, self.budget)
+            text = check.check(reply.text, self.evidence.shown).text
+            by_code = True
+        if not text and not decided:
+            return self._answer("not_found", self._nothing(), route, None, stop=stop)
+        gaps = [*self.gaps, *(decided.gaps if decided else ())]
+        shape: Shape = "partial" if gaps or (decided and decided.decision == "undecided") else "answered"
+        self.gaps = gaps
+        return self._answer(shape, text, route, decided, stop=stop, by_code=by_code)
+
+    def _wrote(self, text: str) -> bool:
+        return bool(text) and self.parts.model is not self.parts.fallback
+
+    async def _repaired(self, draft: str, first: check.Checked) -> check.Checked:
+        try:
+            reply = await agent.repair(draft, first.problems, self._message(), self.parts.model, self.budget)
+        except ModelError as error:
+            self.rejected.append(f"model: {error}")
+            return check.Checked("", first.problems)
+        self.replies.append(reply)
+        second = check.check(reply.text, self.evidence.shown)
+        self.rejected += second.problems
+        return second if not second.problems else check.Checked("", second.problems)
+
+    # --- the answer --------------------------------------------------------------------------------------------
+
+    async def _call(self, tool: str, arguments: Mapping[str, object], purpose: str) -> None:
+        await self.tools.call(ToolCall("", tool, json.dumps(arguments)), by="code", purpose=purpose)
+
+    def _message(self) -> Message:
+        return Message("user", self.text, self.evidence.shown, self.question.now)
+
+    def _nothing(self) -> str:
+        searched = [f"“{s.arguments.get('query', self.text)}”" for s in self.tools.steps if s.tool == "search_docs"]
+        missing = "; ".join(self.gaps)
+        where = f" I searched the documents for {', '.join(dict.fromkeys(searched))}." if searched else ""
+        said = f"{missing[0].upper()}{missing[1:]}." if missing else "I could not find that in the sources I can read."
+        return f"{said}{where} Please ask {self.parts.words.contact}."
+
+    def _answer(
+        self,
+        shape: Shape,
+        text: str,
+        route: Route,
+        decided: Verdict | None,
+        *,
+        stop: str = "answered",
+        by_code: bool = True,
+    ) -> Answer:
+        shown = {item.id: item for item in self.evidence.shown}
+        body, citations = check.finish(decided, text, shown)
+        if self.gaps and shape == "partial":
+            body += "\n\nNot settled: " + "; ".join(self.gaps) + "."
+        if by_code and shape in ("answered", "partial"):
+            body += f"\n\n{self.parts.fallback.note}"
+        cited = {c.source for c in citations}
+        used = [item for item in shown.values() if item.source in cited or (decided and item.id in decided.used)]
+        if decided:
+            numbers = {id_: n for c in citations for id_, i in shown.items() if i.source == c.source for n in (c.n,)}
+            decided = dataclasses.replace(decided, text=verdict.numbered(decided, numbers))
+        return Answer(
+            shape=shape,
+            text=body,
+            route=route,
+            standalone=self.text,
+            verdict=decided,
+            citations=citations,
+            used=tuple(used),
+            steps=tuple(self.tools.steps),
+            stop=stop,
+            gaps=tuple(self.gaps),
+            usage=dataclasses.replace(self.budget.spent, calls=len(self.replies)),
+            replies=tuple(self.replies),
+            rejected=tuple(self.rejected),
+        )
+
+
+def _points(text: str) -> bool:
+    """Tell whether a question points at somebody's case without saying whose."""
+    return bool(
+        re.search(
+            r"\b(the|this|that|my|our) (customer|client|shop|store|user|buyer|ticket|case|account holder)\b(?!s)(?! (service|support|success))",
+            text,
+            re.IGNORECASE,
+        )
+    )
+
+
+async def _chat(meta: gate.Meta, question: Question, parts: Parts) -> Answer:
+    """Answer a meta request from what is known without a search."""
+    company = f" at {parts.company}" if parts.company else ""
+    route = Route("none", (f"meta request: {meta}",))
+    text = ""
+    match meta:
+        case "greeting":
+            text = f"Hello. Ask me about the documents or the tickets{company}, for example “How long is the refund window?”"
+        case "thanks":
+            text = "You are welcome."
+        case "goodbye":
+            text = "Goodbye."
+        case "about":
+            text = f"I am Twohop, the support-desk bot{company}. I answer from the documents and the tickets, with sources."
+        case "help":
+            text = (
+                f"Ask me about the documents or the tickets{company}: rules (“is the customer on ticket … entitled to …?”), "
+                "look-ups, comparisons, counts, similar tickets. I cite what I use, and say so when I find nothing. "
+                "“What do you know?” lists my sources; “summarise this thread” sums up what was asked here."
+            )
+        case "sources":
+            text = await _sources(question, parts)
+        case "summary":
+            text = _summary(question.history)
+    return Answer("chat", text, route, question.text, stop="no search needed")
+
+
+async def _sources(question: Question, parts: Parts) -> str:
+    where = Where(readers=question.asker.readers)
+    documents = await parts.compute(lambda: parts.retriever.documents(where))
+    lines = [
+        f"- {d.title} ({d.uri.partition(':')[2]}"
+        + (f", in force from {format_date(d.effective_from)}" if d.effective_from else "")
+        + (f", superseded on {format_date(d.superseded_on)}" if d.superseded_on else "")
+        + f", read {format_date(d.indexed_at)})"
+        for d in documents
+    ]
+    as_of = await parts.store(parts.tickets.as_of)
+    if as_of and question.asker.readers & set(parts.tickets.settings.readers):
+        lines.append(f"- the tickets, as imported on {format_date(as_of)}")
+    return "I can read:\n" + "\n".join(lines) if lines else "There is nothing that I can read for you yet."
+
+
+def _summary(history: Sequence[PastTurn]) -> str:
+    if not history:
+        return "Nothing has been asked in this thread yet."
+    lines = [f"- {turn.question} → {(turn.verdict or turn.text).splitlines()[0][:300]}" for turn in history]
+    return "In this thread:\n" + "\n".join(lines)

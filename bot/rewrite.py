@@ -1,0 +1,135 @@
+"""Rewriting: a follow-up made standalone from its thread, adding no name, number or date that is not in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from bot import prompts
+from bot.types import Budget, ChatModel, Gazetteer, Message, PastTurn, Question
+from ingest.atoms import atoms, mentions, same, stems, words
+from ingest.dates import format_date, relative_date
+from ingest.errors import ModelError
+
+SCHEMA: Mapping[str, object] = {
+    "type": "object",
+    "properties": {"question": {"type": "string"}},
+    "required": ["question"],
+    "additionalProperties": False,
+}
+_CUSTOMER = re.compile(
+    r"\b(?:(?:the|that|this) same|the|that|this|mismo|misma|la misma|el mismo) "
+    r"(?:shop|store|customer|client|company|account|business|firm|tienda|cliente|empresa)\b(?!\s+(?:on|of|in) )",
+    re.IGNORECASE,
+)
+_THEY = re.compile(r"\b(?:they|them|he|she|him)\b", re.IGNORECASE)
+_THEIR = re.compile(r"\b(?:their|theirs|his|her)\b", re.IGNORECASE)
+_TICKET = re.compile(
+    r"\b(?:(?:that|this|the same|same|the) (?:ticket|case|one|incident)|it)\b(?!\s+(?:that|which|from|of|the|opened by))",
+    re.IGNORECASE,
+)
+_THE_ONE = re.compile(r"\b(?:the|that) one\b", re.IGNORECASE)
+_ELLIPSIS = re.compile(r"^(?:(?:and|or|but|ok|okay|so|then|y|e)\b[ ,]*)*(?:(?:what|how) (?:about|if)|and|y|what of|same for|for|but)\b", re.IGNORECASE)
+
+
+async def standalone(
+    question: Question, model: ChatModel, budget: Budget, names: Gazetteer, label: str, numbers: Sequence[str]
+) -> str:
+    """Return the question as it can be searched alone; a first question is returned as typed, with absolute dates.
+
+    The model's proposal is taken only if it adds nothing; else the rewrite by rule; `numbers` are the ticket numbers
+    that the question itself names.
+    """
+    by_rule = absolute(question)
+    if not question.history:
+        return by_rule
+    by_rule = follow_up(by_rule, question.history, names, label, numbers)
+    thread = "\n".join(f"Q: {turn.standalone}\nA: {turn.text}" for turn in question.history[-6:])
+    ask = f"{thread}\nQ: {question.text}\nToday is {format_date(question.now.date())}."
+    try:
+        reply = await model.complete(
+            [Message("system", prompts.REWRITE), Message("user", ask, now=question.now)],
+            schema=SCHEMA,
+            max_tokens=200,
+            budget=budget,
+        )
+        budget.add(reply.usage)
+        proposal = json.loads(reply.text)["question"] if reply.text else ""
+    except (ModelError, json.JSONDecodeError, KeyError, TypeError):
+        proposal = ""
+    if isinstance(proposal, str) and proposal.strip() and not adds(proposal, f"{ask}\n{by_rule}"):
+        return proposal.strip()
+    return by_rule
+
+
+def adds(proposal: str, known: str) -> str:
+    """Return the first number, date, id or name of the proposal that is not in what is known, or an empty string."""
+    before = atoms(known)
+    for atom in atoms(proposal):
+        if not any(same(atom, other) or atom.value == other.value for other in before):
+            return atom.text
+    folded = set(words(known))
+    for name in re.findall(r"(?<=\w )[A-ZÁÉÍÓÚÑ][\w'’-]+", proposal):
+        if not set(words(name)) <= folded:
+            return name
+    return ""
+
+
+def absolute(question: Question) -> str:
+    """Replace "yesterday" and its kin by dates, read on the desk's clock."""
+    text = question.text
+    for phrase, start, end in reversed(relative_date(text, question.now.date())):
+        at = text.casefold().rfind(phrase.casefold())
+        said = f"on {format_date(start)}" if start == end else f"between {format_date(start)} and {format_date(end)}"
+        if at >= 0:
+            text = text[:at] + said + text[at + len(phrase) :]
+    return re.sub(r"\b(on|in|since) (on|between) ", r"\2 ", text)
+
+
+def follow_up(
+    text: str, history: Sequence[PastTurn], names: Gazetteer, label: str, numbers: Sequence[str]
+) -> str:
+    """Fill a follow-up's references from the thread by rule: the same shop, that ticket, "and for Business?"."""
+    last = history[-1]
+    customer = next((turn.customers[-1] for turn in reversed(history) if turn.customers), "")
+    ticket = next((turn.tickets[-1] for turn in reversed(history) if turn.tickets), "")
+    values = {value for options in names.facets.values() for value in options}
+    out = text
+    if customer and not mentions(text, names.customers):
+        out = _CUSTOMER.sub(customer, out)
+    if _ELLIPSIS.match(text) and out == text and len(words(text)) <= 10:
+        swapped = _swap(text, last.standalone, names, numbers, label)
+        if swapped:
+            return swapped
+    if out != text:
+        return _THE_ONE.sub("the ticket", out)
+    if ticket and not numbers:
+        filled = _TICKET.sub(f"ticket {label}{ticket}", out, count=1)
+        if filled != out:
+            return filled
+        if customer and _THEIR.search(out):
+            return _THEIR.sub(f"{customer}'s", out, count=1) + f" (ticket {label}{ticket})"
+        if customer and _THEY.search(out):
+            return _THEY.sub(customer, out, count=1) + f" (ticket {label}{ticket})"
+    own = [stem for stem in stems(out) if stem not in {s for value in values for s in stems(value)}]
+    if not numbers and len(own) <= 1 and len(words(out)) <= 8:
+        return f"{last.standalone.rstrip(' ?.')}: {out}"
+    return out
+
+
+def _swap(text: str, before: str, names: Gazetteer, numbers: Sequence[str], label: str) -> str:
+    """Ask the last question again with the ticket, facet value or customer that the follow-up names instead."""
+    if numbers:
+        swapped = re.sub(rf"(?:#|{re.escape(label)})?\b\d{{3,}}\b", f"{label}{numbers[-1]}", before, count=1)
+        return swapped if swapped != before else ""
+    options = [*names.facets.values(), names.priority, names.status, names.customers]
+    out = before
+    for values in options:
+        named = mentions(text, values)
+        old = mentions(before, values)
+        if named and old:
+            out = re.sub(rf"\b{re.escape(old[0])}\b", named[0], out, flags=re.IGNORECASE)
+        elif named:
+            out = f"{out.rstrip(' ?.')} for {' '.join(named)}?"
+    return out if out != before else ""

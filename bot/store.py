@@ -1,0 +1,166 @@
+"""Tables of our own state: turns, with their steps, usage, timings and recorded model outputs."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import JSON, Column, MetaData, Text, event
+from sqlalchemy.engine import Engine
+from sqlmodel import Field, Session, SQLModel, col, create_engine, select
+
+from bot.types import Answer, Mode, PastTurn, Question
+from ingest.errors import TwohopError
+
+STATE = MetaData()
+"""Our own state; the tickets' tables have another metadata."""
+
+
+class Turn(SQLModel, table=True):
+    """One question with its answer and how it came about."""
+
+    metadata = STATE
+
+    id: str = Field(primary_key=True)
+    after: str = ""
+    """The turn that this one follows in its thread."""
+    asked_at: datetime
+    user: str
+    mode: str
+    now: str
+    """The desk's clock of the question."""
+    question: str = Field(sa_column=Column(Text))
+    standalone: str = Field(sa_column=Column(Text))
+    shape: str
+    text: str = Field(sa_column=Column(Text))
+    detail: dict[str, Any] = Field(sa_column=Column(JSON))
+    """The answer as `ask --json` prints it, with the model's recorded outputs."""
+    tickets: list[str] = Field(sa_column=Column(JSON))
+    customers: list[str] = Field(sa_column=Column(JSON))
+    ms: int = 0
+
+
+class Store:
+    """Keeps turns; synchronous, for the store executor."""
+
+    def __init__(self, url: str) -> None:
+        if url.startswith("sqlite:///"):
+            Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+        self._engine = create_engine(url)
+        if self._engine.dialect.name == "sqlite":
+            event.listen(self._engine, "connect", _wal)
+        STATE.create_all(self._engine)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, for tests and migrations."""
+        return self._engine
+
+    def close(self) -> None:
+        """Release the connections."""
+        self._engine.dispose()
+
+    def keep(self, question: Question, answer: Answer, mode: Mode, ms: int, *, after: str = "", id_: str = "") -> Turn:
+        """Write one turn and return it."""
+        seen = [item.ticket for item in answer.used if item.ticket] + [
+            row for item in answer.used if item.kind == "table" and len(item.tickets) == 1 for row in item.tickets
+        ]
+        turn = Turn(
+            id=id_ or uuid.uuid4().hex[:12],
+            after=after,
+            asked_at=datetime.now(UTC),
+            user=question.asker.user,
+            mode=mode,
+            now=question.now.isoformat(),
+            question=question.text,
+            standalone=answer.standalone,
+            shape=answer.shape,
+            text=answer.text,
+            detail={},
+            tickets=list(dict.fromkeys(ticket.number for ticket in seen)),
+            customers=list(dict.fromkeys(ticket.customer for ticket in seen if ticket.customer)),
+            ms=ms,
+        )
+        turn.detail = {
+            **public(answer, turn.id, ms),
+            "standalone": answer.standalone,
+            "rejected": list(answer.rejected),
+            "replies": [json.loads(json.dumps(asdict(reply))) for reply in answer.replies],
+        }
+        with Session(self._engine, expire_on_commit=False) as session:
+            session.add(turn)
+            session.commit()
+        return turn
+
+    def get(self, id_: str = "") -> Turn:
+        """Return a turn by its id or an unambiguous beginning of it; the latest one without an id."""
+        with Session(self._engine) as session:
+            query = select(Turn).order_by(col(Turn.asked_at).desc())
+            if id_:
+                query = query.where(col(Turn.id).startswith(id_, autoescape=True))
+            found = session.exec(query.limit(2)).all()
+        if not found:
+            raise TwohopError(f"there is no turn {id_!r}; `twohop trace` shows the latest" if id_ else "nothing was asked yet")
+        if id_ and len(found) > 1 and found[0].id != id_:
+            raise TwohopError(f"several turns begin with {id_!r}; give more of the id")
+        return found[0]
+
+    def thread(self, id_: str, most: int = 20) -> tuple[PastTurn, ...]:
+        """Return the turns that lead to this one, oldest first, itself included."""
+        past: list[PastTurn] = []
+        while id_ and len(past) < most:
+            turn = self.get(id_)
+            verdict = turn.detail.get("verdict") or {}
+            past.append(
+                PastTurn(
+                    turn.id,
+                    turn.question,
+                    turn.standalone,
+                    turn.text,
+                    turn.shape,  # type: ignore[arg-type]
+                    verdict.get("text", ""),
+                    tuple(turn.tickets),
+                    tuple(turn.customers),
+                )
+            )
+            id_ = turn.after
+        return tuple(reversed(past))
+
+
+def public(answer: Answer, id_: str, ms: int) -> Mapping[str, Any]:
+    """Return the stable interface of `ask --json`."""
+    verdict = answer.verdict
+    return {
+        "turn": id_,
+        "shape": answer.shape,
+        "text": answer.text,
+        "verdict": {"decision": verdict.decision, "text": verdict.text, "facts": dict(verdict.facts)} if verdict else None,
+        "citations": [asdict(citation) for citation in answer.citations],
+        "route": {"path": answer.route.path, "reasons": list(answer.route.reasons)},
+        "steps": [
+            {
+                "tool": step.tool,
+                "arguments": dict(step.arguments),
+                "found": list(step.found),
+                "ms": step.ms,
+                "by": step.by,
+                "purpose": step.purpose,
+                "error": step.error,
+            }
+            for step in answer.steps
+        ],
+        "stop": answer.stop,
+        "gaps": list(answer.gaps),
+        "usage": asdict(answer.usage),
+        "ms": ms,
+    }
+
+
+def _wal(connection: Any, _record: object) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA busy_timeout=5000")

@@ -1,0 +1,407 @@
+"""The tools: typed, read-only look-ups and searches, with the asker's rights and inside the question's case.
+
+A tool's failure is text for the model. Ids must come from the question or from what was fetched by key, never from
+free text; a question about one case never reads another customer's tickets unless it asks for them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bot.evidence import Evidence, from_ticket
+from bot.gate import asks
+from bot.retrieve import Retriever
+from bot.types import Budget, EvidenceItem, Question, Step, Tool, ToolCall, Usage
+from ingest.atoms import atoms, resolve_date, words
+from ingest.dates import Calendar, deadline, format_date, format_duration
+from ingest.errors import TwohopError
+from ingest.tickets import TicketFilter, TicketStore
+from ingest.types import Ticket, Unit, Where
+
+T = TypeVar("T")
+
+
+class Run(Protocol):
+    """Runs synchronous work on an executor and waits for it."""
+
+    def __call__(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Return what `work` returns."""
+        ...
+
+
+class Arguments(BaseModel):
+    """Arguments of a tool: unknown names are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchDocs(Arguments):
+    """Search the company's documents (FAQ, terms, policies, help pages) by words and by meaning."""
+
+    query: Annotated[str, Field(min_length=1, max_length=1000)]
+    kind: Literal["any", "rules"] = "any"
+    """`rules` returns only passages that state a duration, a deadline or a prohibition."""
+    facets: dict[str, str] = {}
+    """Facet name to value, for example {"plan": "Team"}."""
+
+
+class SimilarTickets(Arguments):
+    """Find tickets whose text resembles a text, or another ticket given by its number."""
+
+    text: str = ""
+    number: str = ""
+
+
+class GetTicket(Arguments):
+    """Read one ticket by its number."""
+
+    number: Annotated[str, Field(min_length=1, max_length=60)]
+
+
+class FindTickets(Arguments):
+    """List or count tickets by customer, status, priority, assignee, facets, dates or words."""
+
+    customer: str | None = None
+    status: str | None = None
+    priority: str | None = None
+    assignee: str | None = None
+    facets: dict[str, str] = {}
+    opened_from: date | None = None
+    opened_to: date | None = None
+    updated_from: date | None = None
+    updated_to: date | None = None
+    text: str | None = None
+    order: Literal["newest", "oldest", "updated", "priority"] = "newest"
+    limit: Annotated[int, Field(ge=1, le=50)] = 10
+    count_by: str | None = None
+
+
+class ComputeDeadline(Arguments):
+    """Compute the end of a period from a start date and a duration that both stand in the evidence."""
+
+    start: date | datetime
+    amount: Annotated[int, Field(ge=0, le=100_000)]
+    unit: Unit
+
+
+SCHEMAS: Mapping[str, type[Arguments]] = {
+    "search_docs": SearchDocs,
+    "similar_tickets": SimilarTickets,
+    "get_ticket": GetTicket,
+    "find_tickets": FindTickets,
+    "deadline": ComputeDeadline,
+}
+
+TOOLS: tuple[Tool, ...] = tuple(
+    Tool(name, (model.__doc__ or "").strip(), model.model_json_schema()) for name, model in SCHEMAS.items()
+)
+"""The closed registry that a model is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a call brought: text for the model, and the evidence behind it."""
+
+    text: str
+    items: tuple[EvidenceItem, ...] = ()
+    error: str = ""
+
+
+class Toolbox:
+    """The tools of one question."""
+
+    def __init__(
+        self,
+        *,
+        question: Question,
+        standalone: str,
+        evidence: Evidence,
+        budget: Budget,
+        retriever: Retriever,
+        tickets: TicketStore,
+        calendar: Calendar,
+        shown: int,
+        compute: Run,
+        store: Run,
+        observe: Callable[[Step], None],
+    ) -> None:
+        self._question = question
+        self._standalone = standalone
+        self._evidence = evidence
+        self._budget = budget
+        self._retriever = retriever
+        self._tickets = tickets
+        self._calendar = calendar
+        self._shown = shown
+        self._compute = compute
+        self._store = store
+        self._observe = observe
+        self._past: dict[tuple[str, str], frozenset[str]] = {}
+        self._hop = 1
+        self._allowed: set[str] = set()
+        self.steps: list[Step] = []
+        self.repeats = 0
+        self.gained = 0
+
+    def about(self, standalone: str) -> None:
+        """Set the question as it was rewritten."""
+        self._standalone = standalone
+
+    def allow(self, number: str) -> None:
+        """Let a ticket be read that code found for the question's customer."""
+        self._allowed.add(number)
+
+    @property
+    def _readers(self) -> frozenset[str]:
+        return self._question.asker.readers
+
+    async def call(self, call: ToolCall, *, by: Literal["code", "model"] = "model", purpose: str = "") -> Result:
+        """Run one call; whatever goes wrong comes back as text that says what to do instead."""
+        began = time.monotonic()
+        arguments: dict[str, Any] = {}
+        try:
+            model = SCHEMAS.get(call.name)
+            if model is None:
+                raise TwohopError(f"there is no tool {call.name!r}; the tools are {', '.join(SCHEMAS)}")
+            parsed = model.model_validate(_json(call.arguments))
+            arguments = parsed.model_dump(mode="json", exclude_defaults=True)
+            result = self._repeated(call.name, parsed) or await self._run(call.name, parsed)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "arguments"
+            result = Result("", error=f"{where}: {first['msg']} (got {first.get('input')!r:.80})")
+        except TwohopError as error:
+            result = Result("", error=str(error))
+        step = Step(
+            tool=call.name,
+            arguments=arguments,
+            found=tuple(dict.fromkeys(item.source for item in result.items)),
+            ms=round((time.monotonic() - began) * 1000),
+            by=by,
+            purpose=purpose,
+            error=result.error,
+        )
+        self.steps.append(step)
+        self._observe(step)
+        return result
+
+    def _repeated(self, name: str, arguments: Arguments) -> Result | None:
+        """Answer a repeated call from memory: same tool, same filters, same or nearly the same words."""
+        fields = arguments.model_dump(mode="json")
+        query = str(fields.pop("query", fields.pop("text", "") or ""))
+        key = (name, json.dumps(fields, sort_keys=True))
+        tokens = frozenset(words(query))
+        for (tool, filters), before in self._past.items():
+            if (tool, filters.partition("\x00")[0]) != key:
+                continue
+            union = before | tokens
+            if before == tokens or (union and len(before & tokens) / len(union) >= 0.8):
+                self.repeats += 1
+                return Result("", error="this was searched already; use its results or search for something else")
+        self._past[(name, f"{key[1]}\x00{len(self._past)}")] = tokens
+        return None
+
+    async def _run(self, name: str, arguments: Arguments) -> Result:
+        self._budget.add(Usage(searches=1))
+        match arguments:
+            case SearchDocs():
+                return await self._search_docs(arguments)
+            case SimilarTickets():
+                return await self._similar_tickets(arguments)
+            case GetTicket():
+                return await self._get_ticket(arguments)
+            case FindTickets():
+                return await self._find_tickets(arguments)
+            case ComputeDeadline():
+                return self._deadline(arguments)
+            case _:
+                raise AssertionError(name)
+
+    def _where(self, **filters: Any) -> Where:
+        return Where(readers=self._readers, **filters)
+
+    async def _search_docs(self, arguments: SearchDocs) -> Result:
+        known = await self._store(self._tickets.values)
+        for name in arguments.facets:
+            if name not in known:
+                raise TwohopError(f"there is no facet {name!r}; the facets are {', '.join(known)}")
+        day = None if asks_for_the_past(self._standalone) else self._question.now.date()
+        where = self._where(
+            facets=arguments.facets, rules_only=arguments.kind == "rules", in_force_on=day
+        )
+        hits = await self._compute(
+            lambda: self._retriever.search(arguments.query, where, self._shown, self._budget.deadline)
+        )
+        relaxed = ""
+        if not hits and arguments.facets:
+            relaxed = "nothing carries these facets; searched without them. "
+            where = self._where(rules_only=arguments.kind == "rules", in_force_on=day)
+            hits = await self._compute(
+                lambda: self._retriever.search(arguments.query, where, self._shown, self._budget.deadline)
+            )
+        if not hits:
+            return Result(f"{relaxed}nothing found for {arguments.query!r}")
+        new = self._evidence.add_hits(hits, query=arguments.query, hop=self._hop)
+        self._hop += 1
+        self.gained += len(new)
+        items = tuple(item for hit in hits if (item := self._evidence.by_id(hit.chunk.id)))
+        return Result(relaxed + _list(items), items)
+
+    def _case_locked(self) -> tuple[Ticket, ...]:
+        """Return the tickets that the question is about when it may read no other customer's."""
+        wanted = asks(self._standalone)
+        if wanted & {"similar", "aggregate"}:
+            return ()
+        return self._evidence.tickets
+
+    async def _similar_tickets(self, arguments: SimilarTickets) -> Result:
+        if self._case_locked():
+            raise TwohopError("the question is about one ticket; other customers' tickets do not decide it")
+        text, own = arguments.text, ""
+        if arguments.number:
+            ticket = await self._fetch(arguments.number)
+            text, own = f"{ticket.subject}\n{ticket.body}", ticket.number
+        if not text.strip():
+            raise TwohopError("give a text or a ticket number")
+        where = self._where(kind="ticket")
+        hits = await self._compute(
+            lambda: self._retriever.search(text, where, self._shown + 1, self._budget.deadline)
+        )
+        hits = [hit for hit in hits if hit.chunk.uri != f"tickets:{own}"]
+        items = []
+        for hit in hits[: self._shown]:
+            number = hit.chunk.uri.partition(":")[2]
+            found = await self._store(lambda number=number: self._tickets.get(number, self._readers))  # type: ignore[misc]
+            if found is not None:
+                items.append(self._evidence.pin(from_ticket(found, self.label(found.number))))
+        self.gained += len(items)
+        return Result(_list(items), tuple(items)) if items else Result("no similar ticket was found")
+
+    def label(self, number: str) -> str:
+        """Write a ticket number as the company does."""
+        prefixes = self._tickets.settings.prefixes
+        return f"{prefixes[0] if prefixes else '#'}{number}"
+
+    async def _fetch(self, spelled: str) -> Ticket:
+        number = self._tickets.canonical(spelled)
+        if number is None:
+            raise TwohopError(f"{spelled!r} is not a ticket number")
+        allowed = self._allowed | {mention.number for mention in self._tickets.mentioned(self._standalone)}
+        allowed |= {row.number for item in self._evidence.shown for row in item.tickets}
+        allowed |= {ticket.number for ticket in self._evidence.tickets}
+        if number not in allowed:
+            raise TwohopError(f"ticket {number} is not in the question; only tickets that it names can be read")
+        ticket = await self._store(lambda: self._tickets.get(number, self._readers))
+        if ticket is None:
+            raise TwohopError(f"there is no ticket {number} that you may read")
+        return ticket
+
+    async def _get_ticket(self, arguments: GetTicket) -> Result:
+        ticket = await self._fetch(arguments.number)
+        item = self._evidence.pin(from_ticket(ticket, self.label(ticket.number)))
+        return Result(_list([item]), (item,))
+
+    async def _find_tickets(self, arguments: FindTickets) -> Result:
+        locked = {ticket.customer for ticket in self._case_locked()}
+        if locked and (arguments.customer is None or arguments.customer not in locked):
+            raise TwohopError(f"the question is about {', '.join(sorted(locked))}; filter by that customer")
+        filters = TicketFilter(**arguments.model_dump())
+        page = await self._store(lambda: self._tickets.find(filters, self._readers))
+        asked = {k: v for k, v in arguments.model_dump(mode="json", exclude_defaults=True).items() if v}
+        described = ", ".join(f"{name} {_plain(value)}" for name, value in asked.items() if name not in ("limit", "order"))
+        lines = [f"Tickets ({described or 'all'}): {page.total} found"]
+        lines += [f"{name or '(none)'}: {count}" for name, count in page.counts.items()]
+        lines += [
+            " | ".join(
+                part
+                for part in (
+                    self.label(t.number),
+                    t.customer,
+                    t.subject,
+                    t.status,
+                    t.priority,
+                    t.assignee,
+                    *t.facets.values(),
+                    f"opened {format_date(t.opened_at)}" if t.opened_at else "",
+                )
+                if part
+            )
+            for t in page.tickets
+        ]
+        item = self._evidence.pin(
+            EvidenceItem(
+                n=0,
+                kind="table",
+                id=f"table:{json.dumps(asked, sort_keys=True)}",
+                source="tickets",
+                title="Tickets",
+                section=described,
+                url="",
+                text="\n".join(lines),
+                readers=frozenset(self._tickets.settings.readers),
+                tickets=page.tickets,
+            )
+        )
+        self.gained += 1
+        return Result(_list([item]), (item,))
+
+    def _deadline(self, arguments: ComputeDeadline) -> Result:
+        """Compute only from values that stand in the evidence or the question: an invented 45 days is no input."""
+        day = arguments.start.date() if isinstance(arguments.start, datetime) else arguments.start
+        now = self._question.now.date()
+        sources = [self._standalone, *(item.text for item in self._evidence.shown)]
+        found = [atom for text in sources for atom in atoms(text)]
+        dates = {resolve_date(atom, now) for atom in found if atom.kind == "date"}
+        if day not in dates:
+            raise TwohopError(f"{format_date(day)} is in no evidence; a deadline is computed from dates that are")
+        said = format_duration(arguments.amount, arguments.unit)
+        durations = {atom.value for atom in found if atom.kind == "duration"}
+        if not {atom.value for atom in atoms(said)} & durations:
+            raise TwohopError(f"{said!r} is in no evidence; a deadline is computed from durations that are")
+        end = deadline(arguments.start, arguments.amount, arguments.unit, self._calendar)
+        item = self._evidence.pin(
+            EvidenceItem(
+                n=0,
+                kind="computed",
+                id=f"computed:{end.formula}",
+                source="computed",
+                title="Computed date",
+                section="",
+                url="",
+                text=end.formula,
+                readers=self._readers,
+                derived=(format_date(day), said),
+            )
+        )
+        return Result(_list([item]), (item,))
+
+
+def asks_for_the_past(text: str) -> bool:
+    """Tell whether a question is about texts that are no longer in force."""
+    plain = set(words(text))
+    return bool(plain & {"old", "older", "previous", "previously", "former", "formerly", "used", "superseded", "earlier", "history", "before", "antes", "anterior"})
+
+
+def _json(text: str) -> Any:
+    if not text.strip():
+        return {}
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise TwohopError(f"the arguments are not JSON ({error.msg}); send one JSON object") from error
+
+
+def _plain(value: object) -> str:
+    return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+
+
+def _list(items: Sequence[EvidenceItem]) -> str:
+    """Name what was found by its evidence numbers; the texts stand in the evidence."""
+    return "found " + "; ".join(f"[{item.n}] {item.title}{' > ' + item.section if item.section else ''}" for item in items)

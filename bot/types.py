@@ -1,0 +1,303 @@
+"""The values that a question and its answer are made of, and the ChatModel seam."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from ingest.types import Chunk, Rule, Ticket
+
+Shape = Literal["answered", "partial", "clarify", "not_found", "chat"]
+Mode = Literal["gated", "agent", "hybrid", "naive"]
+Path = Literal["none", "direct", "agent"]
+Decision = Literal["yes", "no", "due", "rule", "undecided"]
+EvidenceKind = Literal["doc", "ticket", "table", "computed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, and the reader labels that decide what they may see."""
+
+    user: str
+    readers: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    """An earlier turn of the same thread, as far as a follow-up may refer to it."""
+
+    id: str
+    question: str
+    standalone: str
+    text: str
+    shape: Shape
+    verdict: str = ""
+    tickets: tuple[str, ...] = ()
+    customers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question with its clock and its thread."""
+
+    text: str
+    asker: Asker
+    now: datetime
+    """The desk's date and time, aware."""
+    history: tuple[PastTurn, ...] = ()
+    """Oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gazetteer:
+    """The names that the tickets know, and the titles of the documents."""
+
+    facets: Mapping[str, Sequence[str]]
+    status: Sequence[str] = ()
+    priority: Sequence[str] = ()
+    customers: Sequence[str] = ()
+    assignees: Sequence[str] = ()
+    titles: Sequence[str] = ()
+
+    @property
+    def vocabulary(self) -> Mapping[str, Sequence[str]]:
+        """What rules are keyed by: the facets and the priority."""
+        return {**self.facets, "priority": self.priority}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which way a question went, and why."""
+
+    path: Path
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One search or look-up: what was asked of which tool and what it found."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    found: tuple[str, ...]
+    """Sources of the evidence it brought, in order."""
+    ms: int
+    by: Literal["code", "model"] = "code"
+    purpose: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceItem:
+    """One numbered thing that was shown: a chunk, a ticket row, a table over tickets, or a computed date."""
+
+    n: int
+    """Number within its turn; an answer may cite nothing else."""
+    kind: EvidenceKind
+    id: str
+    """Chunk id, `ticket:4812`, `table:…` or `computed:…`."""
+    source: str
+    """What a citation names: `docs:refunds.md`, `ticket:4812`, `tickets`, `computed`."""
+    title: str
+    section: str
+    url: str
+    text: str
+    readers: frozenset[str]
+    facets: Mapping[str, str] = field(default_factory=dict)
+    chunk: Chunk | None = None
+    ticket: Ticket | None = None
+    tickets: tuple[Ticket, ...] = ()
+    """Rows of a table."""
+    derived: tuple[str, ...] = ()
+    """For a computed value: the formula's inputs as they stand in other items."""
+    hop: int = 1
+    query: str = ""
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules its chunk states."""
+        return self.chunk.rules if self.chunk else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One numbered source of an answer, with the words that support it."""
+
+    n: int
+    source: str
+    title: str
+    section: str
+    url: str
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What code decided, with its reasons; `text` cites evidence numbers."""
+
+    decision: Decision
+    text: str
+    used: tuple[str, ...]
+    """Ids of the evidence items that decide it."""
+    rule: Rule | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
+    gaps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a question cost."""
+
+    calls: int = 0
+    searches: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    estimated: bool = False
+    """True where a server sent no usage and the tokens were estimated."""
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.searches + other.searches,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.estimated or other.estimated,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's request to run a tool; `arguments` is the JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a request; evidence is typed, an adapter renders it into its prompt."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str
+    evidence: tuple[EvidenceItem, ...] = ()
+    now: datetime | None = None
+    calls: tuple[ToolCall, ...] = ()
+    """For an assistant message: the calls it made."""
+    call_id: str = ""
+    """For a tool message: the call it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model said."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    finish: str = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What a model is told about a tool: closed, typed, read-only."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON Schema of its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a question must stop, in one value."""
+
+    turns: int = 6
+    searches: int = 12
+    tokens: int = 60_000
+    """Prompt and completion together."""
+    seconds: float = 60.0
+
+
+@dataclass(slots=True)
+class Budget:
+    """What is left of the limits; the only mutable value of a question besides its evidence."""
+
+    limits: Limits
+    deadline: float
+    """Monotonic seconds."""
+    turns: int = 0
+    spent: Usage = field(default_factory=Usage)
+
+    @classmethod
+    def start(cls, limits: Limits) -> Budget:
+        """Start the clock of one question."""
+        return cls(limits, time.monotonic() + limits.seconds)
+
+    def add(self, usage: Usage) -> None:
+        """Spend."""
+        self.spent = self.spent + usage
+
+    def exhausted(self) -> str:
+        """Return the reason to stop, or an empty string; the one place where limits are read."""
+        if time.monotonic() >= self.deadline:
+            return f"time limit of {self.limits.seconds:g} seconds"
+        if self.turns >= self.limits.turns:
+            return f"limit of {self.limits.turns} turns"
+        if self.spent.searches >= self.limits.searches:
+            return f"limit of {self.limits.searches} searches"
+        if self.spent.input_tokens + self.spent.output_tokens >= self.limits.tokens:
+            return f"limit of {self.limits.tokens} tokens"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the desk says to one question, and how it came about."""
+
+    shape: Shape
+    text: str
+    route: Route
+    standalone: str
+    """The question as it was searched."""
+    verdict: Verdict | None = None
+    citations: tuple[Citation, ...] = ()
+    used: tuple[EvidenceItem, ...] = ()
+    """Every item that decided or supported the answer, cited or not."""
+    steps: tuple[Step, ...] = ()
+    stop: str = "answered"
+    gaps: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    replies: tuple[Reply, ...] = ()
+    """Recorded model outputs, in order."""
+    rejected: tuple[str, ...] = ()
+    """Why text of the model was not shown."""
+
+
+class ChatModel(Protocol):
+    """A language model, or what stands in for one."""
+
+    @property
+    def name(self) -> str:
+        """Name for logs and traces."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """Line under each answer that says how it was written; empty for a language model."""
+        ...
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 1024,
+        budget: Budget,
+    ) -> Reply:
+        """Return the next message; `tools` and `schema` are never given together. Raises ModelError."""
+        ...

@@ -1,0 +1,423 @@
+"""The verdict: which rule applies to this case, by scope, precedence and dates; code's own decision, with its reasons.
+
+Method: candidates are every rule-bearing chunk of the topic, not only what was shown. A rule applies when each facet
+value in its scope equals a known fact. The most specific rule wins, then terms over policy over help over FAQ over
+chat, then unhedged over hedged, then the newer one; what is still tied is reported, not resolved. The deadline is
+computed from the record's own dates and compared with the time of the request, not with now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from bot.gate import asks
+from bot.types import Decision, Verdict
+from ingest.atoms import atoms, mentions, resolve_date, stems, words
+from ingest.dates import Calendar, deadline, format_date, format_duration
+from ingest.rules import Scope, scope, topics
+from ingest.types import AUTHORITY, Chunk, Rule, Ticket
+
+GENERIC = frozenset(
+    stem
+    for word in (
+        "customer client account ticket case company plan subscription entitled eligible entitlement allowed get give "
+        "still ask asked request requested apply applies rule policy long many much day days hour hours time date deadline "
+        "window due end ends close closed expire have has possible right want like know please tell shop store user "
+        "person one now today make back happen cliente tiene derecho plazo puede"
+    ).split()
+    for stem in stems(word)
+)
+"""Words that ask for a rule without saying which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a rule is applied to: facts and dates, of a ticket or of the question itself."""
+
+    label: str
+    """How the case is named in a sentence: `ticket TCK-4812`, or `this case`."""
+    facts: Mapping[str, str]
+    events: Mapping[str, date | datetime] = field(default_factory=dict)
+    actions: Mapping[str, date | datetime] = field(default_factory=dict)
+    opened: datetime | None = None
+    text: str = ""
+    evidence: str = ""
+    """Id of the evidence item that holds it; empty when the question itself states it."""
+    customer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A rule with its scope against one case."""
+
+    rule: Rule
+    chunk: Chunk
+    scope: Scope
+    fit: str
+
+    @property
+    def precedence(self) -> tuple[int, int, int, int]:
+        """Specific, authoritative, unhedged, newer: the larger wins."""
+        effective = self.rule.effective_from
+        return (
+            self.scope.keys,
+            AUTHORITY[self.rule.authority],
+            0 if self.rule.hedges else 1,
+            effective.toordinal() if effective else 0,
+        )
+
+    @property
+    def outcome(self) -> tuple[object, ...]:
+        """What the rule says: two rules with equal outcomes do not disagree."""
+        return (self.rule.amount, self.rule.unit, self.rule.polarity, self.rule.before)
+
+
+class Cite:
+    """How the verdict names its sources: evidence ids become `[n]` when the verdict is numbered."""
+
+    @staticmethod
+    def of(id_: str) -> str:
+        """Return the placeholder of an evidence id."""
+        return f"\x00{id_}\x00" if id_ else ""
+
+
+def numbered(verdict: Verdict, numbers: Mapping[str, int]) -> str:
+    """Return the verdict's text with its placeholders turned into `[n]`; unknown ids vanish."""
+    return re.sub(
+        r" ?\x00([^\x00]*)\x00", lambda m: f" [{numbers[m[1]]}]" if m[1] in numbers else "", verdict.text
+    )
+
+
+def case_of(ticket: Ticket, label: str, evidence: str) -> Case:
+    """Read a case off a ticket row."""
+    facts = {name: value for name, value in ticket.facets.items() if value}
+    if ticket.priority:
+        facts["priority"] = ticket.priority
+    return Case(
+        label=f"ticket {label}",
+        facts=facts,
+        events={**({"opening": ticket.opened_at} if ticket.opened_at else {}), **ticket.events},
+        actions=ticket.actions,
+        opened=ticket.opened_at,
+        text=f"{ticket.subject} {ticket.body}",
+        evidence=evidence,
+        customer=ticket.customer,
+    )
+
+
+def case_in(text: str, vocabulary: Mapping[str, Collection[str]], anchors: Iterable[str], now: datetime) -> Case:
+    """Read a case off the question itself: facet values it names, and dates that stand beside an anchor word."""
+    facts = {
+        name: found[0]
+        for name, values in vocabulary.items()
+        if name != "status" and len(found := mentions(text, values, strict=True)) == 1
+    }
+    events: dict[str, date | datetime] = {}
+    actions: dict[str, date | datetime] = {}
+    for atom in atoms(text):
+        if atom.kind != "date" or (day := resolve_date(atom, now.date())) is None:
+            continue
+        before = set(stems(text[max(0, atom.start - 45) : atom.start].rpartition(",")[2]))
+        anchor = next((name for name in anchors if set(stems(name)) & before), None)
+        if anchor:
+            events[anchor] = day
+        else:
+            actions["request"] = day
+    return Case("this case", facts, events, actions, text=text)
+
+
+def topic_of(text: str, vocabulary: Mapping[str, Collection[str]], synonyms: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """Return the stems that say what a question is about: no ids, dates, facet values, or words that merely ask."""
+    plain = text
+    spoken = " ".join(words(text))
+    added: list[str] = []
+    for word, others in synonyms.items():
+        if any(re.search(rf"\b{re.escape(' '.join(words(other)))}\w*\b", spoken) for other in others):
+            added.append(word)
+    for atom in reversed(atoms(text)):
+        plain = plain[: atom.start] + " " + plain[atom.end :]
+    named = {stem for values in vocabulary.values() for value in mentions(text, values) for stem in stems(value)}
+    return (frozenset(stems(plain)) - GENERIC - named) | frozenset(s for word in added for s in stems(word))
+
+
+def decide(
+    text: str,
+    case: Case,
+    chunks: Iterable[Chunk],
+    *,
+    vocabulary: Mapping[str, Collection[str]],
+    synonyms: Mapping[str, Sequence[str]],
+    calendar: Calendar,
+    now: datetime,
+) -> Verdict | None:
+    """Decide the question for the case, or return None where no rule of its topic is known.
+
+    `chunks` are all rule-bearing chunks that the asker may read and that may concern the topic. The verdict is
+    `undecided`, with its gaps, where a rule is there but a fact or a date is missing, or where rules are tied.
+    """
+    topic = topic_of(text, vocabulary, synonyms)
+    heads = _heads(topic, case)
+    verdicts: list[Verdict] = []
+    candidates = _candidates(chunks, case, vocabulary)
+    for action, wanted in heads or [("", topic)]:
+        about = _about(candidates, wanted, whole=bool(heads))
+        verdict = _one(about, action, case, calendar, now) if about else None
+        if verdict:
+            verdicts.append(verdict)
+    if not verdicts and heads:
+        about = _about(candidates, topic, whole=False)
+        verdict = _one(about, "", case, calendar, now) if about else None
+        verdicts = [verdict] if verdict else []
+    if len(verdicts) <= 1:
+        return verdicts[0] if verdicts else None
+    return _together(verdicts)
+
+
+def _heads(topic: frozenset[str], case: Case) -> list[tuple[str, frozenset[str]]]:
+    """Return the declared actions that the question is about: `refund request` makes `refund` the topic's head."""
+    heads = []
+    for action in case.actions:
+        wanted = frozenset(stems(action)) - GENERIC
+        if wanted and wanted <= topic:
+            heads.append((action, wanted))
+    return heads
+
+
+def _candidates(
+    chunks: Iterable[Chunk], case: Case, vocabulary: Mapping[str, Collection[str]]
+) -> list[Candidate]:
+    keyed = {name: values for name, values in vocabulary.items() if name != "status"}
+    found: dict[tuple[str, str, object, object, tuple[str, ...]], Candidate] = {}
+    for chunk in chunks:
+        for rule in chunk.rules:
+            read = scope(rule, keyed)
+            key = (rule.uri, rule.text, rule.amount, rule.unit, rule.labels)
+            found.setdefault(key, Candidate(rule, chunk, read, read.fits(case.facts)))
+    return list(found.values())
+
+
+def _about(candidates: list[Candidate], wanted: frozenset[str], *, whole: bool) -> list[Candidate]:
+    """Keep the rules of the topic: all of a head's stems, else those that share the most telling words."""
+    if not wanted:
+        return []
+    of = {id(candidate): topics(candidate.rule) for candidate in candidates}
+    if whole:
+        return [candidate for candidate in candidates if wanted <= of[id(candidate)]]
+    frequency = {stem: sum(stem in topic for topic in of.values()) for stem in wanted}
+    weight = {stem: 1 / n for stem, n in frequency.items() if n}
+    if not weight or len(weight) * 2 < len(wanted):
+        return []
+    scores = [(sum(weight.get(stem, 0) for stem in of[id(c)]), c) for c in candidates]
+    best = max(score for score, _ in scores)
+    return [candidate for score, candidate in scores if score >= 0.6 * best]
+
+
+def _in_force(rule: Rule, day: date) -> bool:
+    return (rule.effective_from is None or rule.effective_from <= day) and (
+        rule.superseded_on is None or day < rule.superseded_on
+    )
+
+
+def _day(moment: date | datetime) -> date:
+    return moment.date() if isinstance(moment, datetime) else moment
+
+
+def _event(rule: Rule, case: Case) -> tuple[str, date | datetime] | None:
+    """Return the case's event that the rule's time runs from; the only one there is where the rule names none."""
+    if rule.anchor:
+        wanted = set(stems(rule.anchor))
+        for name, moment in case.events.items():
+            if wanted & set(stems(name)):
+                return name, moment
+        return None
+    others = [(name, moment) for name, moment in case.events.items() if name != "opening"]
+    if rule.unit in ("hour", "business_hour") and "opening" in case.events:
+        return "opening", case.events["opening"]
+    return others[0] if len(others) == 1 else None
+
+
+def _one(
+    about: list[Candidate], action: str, case: Case, calendar: Calendar, now: datetime
+) -> Verdict | None:
+    anchored = [(c, _event(c.rule, case)) for c in about]
+    live = [c for c, event in anchored if _in_force(c.rule, _day(event[1]) if event else now.date())]
+    applying = [c for c in live if c.fit == "applies"]
+    formal = [c for c in applying if c.rule.authority != "chat"] or applying
+    if not formal:
+        return None
+    ordered = sorted(formal, key=lambda c: (c.precedence, c.rule.amount is not None), reverse=True)
+    best = ordered[0]
+    rivals = [c for c in ordered[1:] if c.precedence == best.precedence and c.outcome != best.outcome]
+    rivals = [c for c in rivals if c.rule.uri != best.rule.uri or _same_matter(c, best)]
+    unknown = [c for c in live if c.fit == "unknown" and c.rule.authority != "chat" and c.precedence > best.precedence]
+    others = [
+        c
+        for c in applying
+        if c is not best and c.outcome != best.outcome and c.precedence != best.precedence and c.rule.amount is not None
+    ]
+    if rivals:
+        return _tied([best, *rivals[:2]], case)
+    if unknown and not best.scope.keys:
+        return _depends(best, unknown, case)
+    return _apply(best, others, action, case, calendar, now)
+
+
+def _same_matter(one: Candidate, other: Candidate) -> bool:
+    return one.rule.headings == other.rule.headings and one.rule.anchor == other.rule.anchor
+
+
+def _place(rule: Rule) -> str:
+    title, *path = rule.headings or ("the documents",)
+    return ", ".join([title, *path[-1:]])
+
+
+def _said(rule: Rule) -> str:
+    if rule.amount is None or rule.unit is None:
+        return "no such right"
+    anchor = f" {'before' if rule.before else 'from'} the {rule.anchor}" if rule.anchor else ""
+    return f"{format_duration(rule.amount, rule.unit)}{anchor}"
+
+
+def _quote(rule: Rule) -> str:
+    return f"“{rule.text.strip()}”"
+
+
+def _who(case: Case, best: Candidate) -> str:
+    keys = [case.facts[name] for name in best.scope.includes if name in case.facts]
+    about = ", ".join(keys)
+    whose = f"{case.customer} ({case.label}" if case.customer else f"{case.label} ("
+    if not case.customer:
+        return f"{case.label} ({about})" if about else case.label
+    return f"{whose}{', ' + about if about else ''})"
+
+
+def _apply(
+    best: Candidate, others: list[Candidate], action: str, case: Case, calendar: Calendar, now: datetime
+) -> Verdict:
+    rule = best.rule
+    used = [case.evidence] if case.evidence else []
+    used.append(best.chunk.id)
+    own, ticket = Cite.of(best.chunk.id), Cite.of(case.evidence)
+    why = f"Rule applied: {_place(rule)}: {_quote(rule)} {own}."
+    if rule.amount is None or rule.unit is None:
+        text = f"No. For {_who(case, best)} the rule gives no such right {ticket}. {why}"
+        return _with_others("no", text, best, others, used, case, ())
+    event = _event(rule, case)
+    if event is None:
+        wanted = rule.anchor or "the starting event"
+        text = f"The rule for {_who(case, best)} is {_said(rule)} {own}. {why}"
+        gap = f"the date of the {wanted} is not in {case.label}"
+        decision: Decision = "undecided" if case.evidence else "rule"
+        return _with_others(decision, text, best, others, used, case, (gap,) if case.evidence else ())
+    name, start = event
+    end = deadline(start, rule.amount, rule.unit, calendar, before=rule.before)
+    when, what = _moment(action, rule, case, now)
+    ends = f"{_said(rule)}, so it {'had to be done by' if rule.before else 'runs until'} {format_date(end.at)}"
+    formula = f"({end.formula})"
+    if when is None:
+        text = (
+            f"For {_who(case, best)} it is due by {format_date(end.at)} {ticket}: {_said(rule)} {own} {formula}. {why}"
+        )
+        return _with_others("due", text, best, others, used, case, ())
+    met = end.met_by(when)
+    text = (
+        f"{'Yes' if met else 'No'}. For {_who(case, best)} the rule is {ends} {formula}; {what} came on "
+        f"{format_date(when)}, {end.margin(when).text} {ticket}{own}. {why}"
+    )
+    gaps = tuple(f"to be checked by a person: {condition}" for condition in rule.conditions)
+    return _with_others("yes" if met else "no", text, best, others, used, case, gaps)
+
+
+def _moment(action: str, rule: Rule, case: Case, now: datetime) -> tuple[date | datetime | None, str]:
+    """Return the time that is compared with the deadline, and what it is called."""
+    if action and action in case.actions:
+        return case.actions[action], f"the {action}"
+    about = topics(rule)
+    for name, moment in case.actions.items():
+        wanted = frozenset(stems(name)) - GENERIC
+        if not wanted or wanted <= about:
+            return moment, f"the {name}"
+    if rule.unit in ("hour", "business_hour"):
+        return None, ""
+    if case.opened and about & set(stems(case.text)):
+        return case.opened, "the ticket, which asks for it and has no date of its own for that,"
+    return now, "the question"
+
+
+def _with_others(
+    decision: Decision,
+    text: str,
+    best: Candidate,
+    others: list[Candidate],
+    used: list[str],
+    case: Case,
+    gaps: tuple[str, ...],
+) -> Verdict:
+    seen = {best.outcome}
+    notes = []
+    for other in sorted(others, key=lambda c: c.precedence, reverse=True):
+        if other.outcome in seen or len(notes) == 2:
+            continue
+        seen.add(other.outcome)
+        used.append(other.chunk.id)
+        notes.append(
+            f"{_place(other.rule)} says {_said(other.rule)} {Cite.of(other.chunk.id)}; {_because(best, other)}."
+        )
+    return Verdict(decision, " ".join([text, *notes]), tuple(dict.fromkeys(used)), best.rule, dict(case.facts), gaps)
+
+
+def _because(best: Candidate, other: Candidate) -> str:
+    if best.scope.keys > other.scope.keys:
+        general = "the general rule" if not other.scope.keys else "the more general rule"
+        return f"that is {general}, and the specific one applies"
+    if AUTHORITY[best.rule.authority] > AUTHORITY[other.rule.authority]:
+        return f"{best.rule.authority} text goes before {other.rule.authority} text"
+    if other.rule.hedges and not best.rule.hedges:
+        return f"it is hedged (“{other.rule.hedges[0]}”) and the other is not"
+    if best.precedence > other.precedence:
+        return "the newer text goes before the older one"
+    return "it does not decide this case"
+
+
+def _tied(tied: list[Candidate], case: Case) -> Verdict:
+    lines = [f"{_place(c.rule)} says {_said(c.rule)}: {_quote(c.rule)} {Cite.of(c.chunk.id)}" for c in tied]
+    text = f"Two rules of equal weight disagree for {case.label}, so a person must decide. " + ". ".join(lines) + "."
+    used = ([case.evidence] if case.evidence else []) + [c.chunk.id for c in tied]
+    return Verdict("undecided", text, tuple(used), None, dict(case.facts), ("which of the two rules applies",))
+
+
+def _depends(best: Candidate, unknown: list[Candidate], case: Case) -> Verdict:
+    missing = sorted({name for c in unknown for name in c.scope.includes if name not in case.facts})
+    lines = [
+        f"{', '.join(sorted(v for values in c.scope.includes.values() for v in values))}: {_said(c.rule)} "
+        f"{Cite.of(c.chunk.id)}"
+        for c in sorted(unknown, key=lambda c: c.precedence, reverse=True)[:6]
+    ]
+    text = (
+        f"It depends on the {' and the '.join(missing)}. In general: {_said(best.rule)} {Cite.of(best.chunk.id)}. "
+        + "; ".join(dict.fromkeys(lines))
+        + "."
+    )
+    used = ([case.evidence] if case.evidence else []) + [best.chunk.id, *(c.chunk.id for c in unknown[:6])]
+    return Verdict("undecided", text, tuple(dict.fromkeys(used)), None, dict(case.facts), tuple(f"which {m}" for m in missing))
+
+
+def _together(verdicts: list[Verdict]) -> Verdict:
+    decisions = {verdict.decision for verdict in verdicts}
+    decision: Decision = decisions.pop() if len(decisions) == 1 else "undecided" if "undecided" in decisions else "no"
+    return Verdict(
+        decision,
+        "\n".join(verdict.text for verdict in verdicts),
+        tuple(dict.fromkeys(id_ for verdict in verdicts for id_ in verdict.used)),
+        verdicts[0].rule,
+        verdicts[0].facts,
+        tuple(gap for verdict in verdicts for gap in verdict.gaps),
+    )
+
+
+def wants_verdict(text: str, case: Case) -> bool:
+    """Tell whether the question asks for a rule about a case, or for the rule of a kind of case it names."""
+    return "rule" in asks(text) and bool(case.evidence or case.facts)
