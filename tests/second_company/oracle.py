@@ -14,12 +14,12 @@ from zoneinfo import ZoneInfo
 
 Matter = Literal["warranty", "return"]
 Case = dict[str, Any]
-"""The fields of a ticket: `ingest.types.Ticket(**case)` takes it as it is, `as_csv([case])` writes it for import."""
+"""The fields of a ticket: `ingest.types.Ticket(**case)` takes it as it is, `as_csv([case])` writes it out."""
 
 HERE = Path(__file__).parent
 ZONE = ZoneInfo("Europe/Copenhagen")
 NOW = datetime(2026, 11, 9, 9, 30, tzinfo=ZONE)
-"""The desk's time for every question about this company; later than every date in the tickets and in the grid."""
+"""The desk's time for every question about this company; later than every date in tickets and grid."""
 
 EDITION = date(2023, 3, 1)
 """First day of the Cargo edition that replaced the one of 2019, by day of delivery."""
@@ -52,15 +52,29 @@ ACTIONS: Mapping[Matter, str] = {"warranty": "warranty claim", "return": "return
 MATTERS: tuple[Matter, ...] = ("warranty", "return")
 
 COLUMNS = (
-    "case_ref;buyer;line;market;state;urgency;handler;headline;details;outcome;"
-    "created;modified;delivered_on;claimed_on;return_asked_on;phone"
-).split(";")
+    "case_ref",
+    "buyer",
+    "line",
+    "market",
+    "state",
+    "urgency",
+    "handler",
+    "headline",
+    "details",
+    "outcome",
+    "created",
+    "modified",
+    "delivered_on",
+    "claimed_on",
+    "return_asked_on",
+    "phone",
+)
 
 
 def expected(
     model_line: str, region: str, matter: Matter, delivered: date, acted: date
 ) -> tuple[bool, date | None]:
-    """Return whether the terms give the right on the day it was asked for, and its last day (None: no such right)."""
+    """Return whether the terms give the right on that day, and its last day (None: no such right)."""
     if matter == "warranty":
         months = WARRANTY_MONTHS[model_line, region]
         if model_line == "Cargo" and delivered < EDITION:
@@ -147,8 +161,11 @@ EDITION_EVE = (date(2023, 2, 28), date(2022, 8, 31))
 
 
 def grid() -> Iterator[Case]:
-    """Yield cases whose rule needs the ticket first: line, region, matter, day before / on / after the last day,
-    two id series, two buyers. Every id is used once, so the grid can be imported whole or case by case."""
+    """Yield cases whose rule needs the ticket first.
+
+    Line x region x matter x the day before, on and after the last day x two id series x two buyers.
+    Every id is used once, so the grid can be imported whole or case by case.
+    """
     number = 1000
     for matter, days in _blocks():
         for (line, region), delivered in days.items():
@@ -170,7 +187,7 @@ def _blocks() -> Iterator[tuple[Matter, Mapping[tuple[str, str], tuple[date, dat
 def _case(
     number: str, buyer: str, line: str, region: str, matter: Matter, delivered: date, acted: date
 ) -> Case:
-    # The ticket is created after the action, so that a bot which compares the wrong time is caught on the last day.
+    # The ticket is created after the action, so that comparing the wrong time shows on the last day.
     opened = datetime.combine(acted + timedelta(days=2), time(10, 15), ZONE)
     words = {
         "warranty": ("Motor cuts out under load", "The buyer filed a warranty claim and sent two photos."),
@@ -194,7 +211,7 @@ def _case(
 
 
 def as_csv(cases: Iterable[Case]) -> str:
-    """Write cases as the company's own export: its columns, `;`, CRLF, a byte order mark, days before months."""
+    """Write cases as the company's own export: its columns, `;`, CRLF, byte order mark, days first."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter=";", lineterminator="\r\n")
     writer.writerow(COLUMNS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Phrasing:
-    """A question with `{ref}` in it; not `positive` where its literal "yes" would mean that the right is gone."""
+    """A question with `{ref}` in it; not `positive` where a literal "yes" means that the right is gone."""
 
     text: str
     positive: bool = True
@@ -38,12 +38,25 @@ QUESTIONS: Mapping[str, tuple[Phrasing, ...]] = {
 }
 
 GENERAL: Mapping[str, tuple[str, ...]] = {
-    "warranty": ("How long is the warranty on our bikes?", "How long is the guarantee on a {line} in the {region}?"),
-    "return": ("How long does a buyer have to return a bike?", "Can a {line} bike from the {region} be returned?"),
+    "warranty": (
+        "How long is the warranty on our bikes?",
+        "How long is the guarantee on a {line} in the {region}?",
+    ),
+    "return": (
+        "How long does a buyer have to return a bike?",
+        "Can a {line} bike from the {region} be returned?",
+    ),
 }
 """Questions without a case: only the documents, or the facets said in words."""
 
 
 def spellings(number: str) -> tuple[str, ...]:
     """Return the ways in which people write the reference of `number` ("BK26-0413")."""
-    return (f"RMA {number}", number, f"#{number}", f"rma {number.lower()}", number.lower(), f"case RMA {number}")
+    return (
+        f"RMA {number}",
+        number,
+        f"#{number}",
+        f"rma {number.lower()}",
+        number.lower(),
+        f"case RMA {number}",
+    )
