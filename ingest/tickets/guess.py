@@ -1,0 +1,271 @@
+"""Guesses what a ticket file's columns mean, from their names and their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from zoneinfo import ZoneInfo
+
+from ingest.atoms import fold
+from ingest.config import TicketSettings
+from ingest.tickets.numbers import Numbers
+from ingest.tickets.table import Unreadable, read_date
+
+FIELDS = (
+    "number",
+    "customer",
+    "status",
+    "priority",
+    "assignee",
+    "subject",
+    "body",
+    "resolution",
+    "opened_at",
+    "updated_at",
+)
+"""The fixed fields that a file can bring."""
+TIMES = frozenset({"opened_at", "updated_at"})
+
+_SYNONYMS: Mapping[str, str] = MappingProxyType(
+    {
+        "number": "ticket number, ticket no, ticket nr, ticket num, ticket id, ticket ref, ticket reference, ticket key, id ticket, "
+        "case number, case no, case id, case ref, case reference, incident number, incident id, issue key, issue id, request id, "
+        "rma number, numero de ticket, numero de caso, numero de incidencia, n ticket, ticket, case, incident, rma, incidencia, "
+        "caso, tique, key, number, numero, no, nr, num, n, ref, reference, referencia, display id, id",
+        "customer": "customer, customer name, customer company, client, client name, account, account name, company, company name, "
+        "organization, organisation, organization name, organisation name, cliente, nombre del cliente, nombre cliente, "
+        "empresa, cuenta, buyer, buyer name, shop, requester, requester name, reporter, contact name, contact, user, user name, "
+        "usuario, solicitante",
+        "status": "status, state, ticket state, current status, estado, situacion, stage",
+        "priority": "priority, severity, urgency, prioridad, urgencia, gravedad, sev, prio",
+        "assignee": "assignee, assigned to, assigned, assigned agent, agent, agent name, owner, handler, handled by, technician, "
+        "engineer, asignado, asignado a, agente, responsable, tecnico",
+        "subject": "subject, title, summary, headline, short description, topic, issue title, asunto, titulo, resumen, motivo",
+        "body": "body, description, message, details, detail, text, content, long description, full description, question, "
+        "problem, comment, issue description, descripcion, mensaje, detalle, detalles, texto, contenido, consulta",
+        "resolution": "resolution, solution, outcome, answer, reply, response, resolution notes, close notes, closing note, fix, "
+        "resolucion, solucion, respuesta, resultado",
+        "opened_at": "opened at, opened on, opened, open date, date opened, opening date, created at, created on, created, "
+        "created date, creation date, date created, create time, created time, reported at, reported on, reported, "
+        "submitted at, submitted on, submitted, received at, received on, received, ticket date, fecha de apertura, "
+        "fecha apertura, fecha de creacion, fecha creacion, abierto el, abierto, creado el, creado, date, timestamp, "
+        "datetime, time, fecha",
+        "updated_at": "updated at, updated on, updated, last updated, last update, last updated at, update date, modified at, "
+        "modified on, modified, last modified, last modified at, last activity, last changed, changed, "
+        "fecha de actualizacion, ultima actualizacion, actualizado el, actualizado, modificado",
+    }
+)
+_PERSONAL = frozenset(
+    "email mail correo phone telephone telefono tel mobile movil cell iban bic passport pasaporte ssn dni nif nie ip address "
+    "direccion street birth birthday birthdate dob gender sex age genero edad sexo password".split()
+)
+_PERSONAL_VALUE = re.compile(
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?|\+\d[\d ().-]{6,18}"
+    r"|\d{1,3}(?:\.\d{1,3}){3}"
+)
+_ACTIONS = frozenset(
+    "request requested responded response resolved resolution closed asked answered replied claimed claim escalated "
+    "solicitado solicitud respondido respuesta resuelto resolucion cerrado cierre pedido reclamado".split()
+)
+_NOUNS: Mapping[str, str] = MappingProxyType(
+    {
+        "charged": "charge", "delivered": "delivery", "renewed": "renewal", "purchased": "purchase", "bought": "purchase",
+        "requested": "request", "asked": "request", "responded": "response", "replied": "reply", "resolved": "resolution",
+        "closed": "closing", "answered": "answer", "claimed": "claim", "shipped": "shipment", "ordered": "order",
+        "paid": "payment", "cancelled": "cancellation", "canceled": "cancellation", "activated": "activation",
+        "signed": "signature", "expired": "expiry", "expires": "expiry", "started": "start", "starts": "start",
+        "ended": "end", "ends": "end", "invoiced": "invoice", "billed": "billing", "installed": "installation",
+        "returned": "return", "issued": "issue", "upgraded": "upgrade", "downgraded": "downgrade", "refunded": "refund",
+        "subscribed": "subscription", "escalated": "escalation", "reopened": "reopening", "registered": "registration",
+        "sold": "sale", "received": "receipt", "repaired": "repair", "replaced": "replacement", "inspected": "inspection",
+    }
+)  # fmt: skip
+_DATE_WORDS = frozenset("at on date time datetime timestamp day of the when fecha de del la el hora".split())
+_RUNS = re.compile(r"[A-Z]+|[0-9]+|.", re.DOTALL)
+_ANY_CODE = r"(?=[A-Z_./-]*\d)[A-Z0-9]+(?:[-_./][A-Z0-9]+)*"
+_ZONE = ZoneInfo("UTC")
+_MOST_VALUES = 200
+_LONGEST_VALUE = 40
+
+
+def guess(
+    header: Sequence[str], rows: Sequence[Sequence[str]], settings: TicketSettings | None = None
+) -> TicketSettings:
+    """Fill in the empty sections of the settings from a file's header and rows.
+
+    A column is given away once: to a section that is configured, to a fixed field by its name, to personal data, to
+    an event or action if it holds dates, to a facet if it holds few short texts. The rest is not imported.
+    """
+    settings = settings or TicketSettings()
+    columns = {name: [row[at] for row in rows if row[at]] for at, name in enumerate(header)}
+    taken = {*settings.columns.values(), *settings.facets.values(), *settings.events.values()}
+    taken |= {*settings.actions.values(), *settings.personal}
+    update: dict[str, object] = {}
+    if not settings.columns:
+        update["columns"] = fields = _fields(columns, taken, settings)
+        taken |= set(fields.values())
+    personal, events, actions, facets = [], {}, {}, {}
+    for name, values in columns.items():
+        if name in taken:
+            continue
+        tokens = _tokens(name)
+        if _PERSONAL & set(tokens) or _most(values, lambda value: bool(_PERSONAL_VALUE.fullmatch(value))):
+            personal.append(name)
+        elif _holds_dates(name, values):
+            is_action = bool(_ACTIONS & set(tokens))
+            (actions if is_action else events).setdefault(_event(tokens) or name, name)
+        elif _few_short_texts(values, len(rows)):
+            facets.setdefault(_facet(name), name)
+    for section, found in (("facets", facets), ("events", events), ("actions", actions)):
+        if not getattr(settings, section):
+            update[section] = found
+    if not settings.personal:
+        update["personal"] = tuple(personal)
+    fields = {**settings.columns, **fields} if "columns" in update else dict(settings.columns)
+    if not settings.model_fields_set & {"number_pattern", "prefixes"} and "number" in fields:
+        update |= _number_format(columns.get(fields["number"], []), settings)
+    return settings.model_copy(update=update)
+
+
+def describe(settings: TicketSettings) -> tuple[str, ...]:
+    """Say in a few lines what the columns are taken for."""
+
+    def pairs(section: Mapping[str, str]) -> str:
+        return (
+            ", ".join(name if name == column else f"{name} = {column}" for name, column in section.items())
+            or "none"
+        )
+
+    spelled = " or ".join([f"{prefix}…" for prefix in settings.prefixes] or ["#…"])
+    return (
+        f"fields: {pairs(settings.columns)}",
+        f"facets: {pairs(settings.facets)}",
+        f"events: {pairs(settings.events)}",
+        f"actions: {pairs(settings.actions)}",
+        f"personal: {', '.join(settings.personal) or 'none'}",
+        f"numbers: {spelled}, where … is {settings.number_pattern}",
+    )
+
+
+def _tokens(name: str) -> list[str]:
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return re.findall(r"[^\W_]+", fold(apart))
+
+
+def _fields(columns: Mapping[str, list[str]], taken: set[str], settings: TicketSettings) -> dict[str, str]:
+    """Give each fixed field the first free column that is called like it."""
+    names: dict[str, str] = {}
+    for column in columns:
+        tokens = _tokens(column)
+        names.setdefault(" ".join(tokens), column)
+        if len(tokens) > 1 and tokens[0] in ("ticket", "case", "incident", "issue"):
+            names.setdefault(" ".join(tokens[1:]), column)
+    found: dict[str, str] = {}
+    for field, synonyms in _SYNONYMS.items():
+        for synonym in re.split(r",\s*", synonyms):
+            column = names.get(synonym, "")
+            if not column or column in taken or column in found.values():
+                continue
+            dated = _holds_dates(column, columns[column])
+            if dated == (field in TIMES):
+                found[field] = column
+                break
+    if "number" not in found:
+        read = Numbers(settings.prefixes, settings.number_pattern)
+        for column, values in columns.items():
+            free = column not in taken and column not in found.values()
+            if free and values and len(set(values)) == len(values) and all(map(read.canonical, values)):
+                found["number"] = column
+                break
+    return {field: found[field] for field in FIELDS if field in found}
+
+
+def _most(values: Sequence[str], test: Callable[[str], bool]) -> bool:
+    return bool(values) and sum(map(test, values)) >= 0.8 * len(values)
+
+
+def _is_date(value: str) -> bool:
+    try:
+        return read_date(value, False, _ZONE) is not None
+    except Unreadable:
+        try:
+            return read_date(value, True, _ZONE) is not None
+        except Unreadable:
+            return False
+
+
+def _holds_dates(name: str, values: Sequence[str]) -> bool:
+    if values:
+        return _most(values, _is_date)
+    tokens = _tokens(name)
+    return bool(tokens) and (
+        tokens[-1] in ("at", "on", "date", "el") or "fecha" in tokens or "date" in tokens
+    )
+
+
+def _event(tokens: Sequence[str]) -> str:
+    kept = [token for token in tokens if token not in _DATE_WORDS]
+    if len(kept) > 1 and kept[0] in ("ticket", "case"):
+        kept = kept[1:]
+    return " ".join([*kept[:-1], _NOUNS.get(kept[-1], kept[-1])]) if kept else ""
+
+
+def _facet(name: str) -> str:
+    tokens = _tokens(name)
+    if len(tokens) > 1 and tokens[0] in ("ticket", "case", "incident") and tokens[1] not in FIELDS:
+        tokens = tokens[1:]
+    plain = "_".join(tokens) or name
+    return f"{plain}_facet" if plain in FIELDS else plain
+
+
+def _few_short_texts(values: Sequence[str], rows: int) -> bool:
+    distinct = {value.casefold() for value in values}
+    most = min(max(12, rows * 0.2), _MOST_VALUES)
+    return (
+        rows >= 2
+        and 0 < len(distinct) <= most
+        and all(len(value) <= _LONGEST_VALUE and "\n" not in value for value in distinct)
+        and not all(re.fullmatch(r"[-+€$£]?\s?[\d.,:\s]+%?", value) for value in distinct)
+    )
+
+
+def _number_format(values: Sequence[str], settings: TicketSettings) -> dict[str, object]:
+    """Read prefix and pattern off the numbers themselves, when the settings' own do not fit most of them."""
+    fits = Numbers(settings.prefixes, settings.number_pattern).canonical
+    if not values or _most(values, lambda value: fits(value) is not None):
+        return {}
+    prefixes = {
+        match[0] if (match := re.match(r"[A-Za-z]+[-_ #:]*(?=[\dA-Z])", value)) else "" for value in values
+    }
+    prefix = prefixes.pop() if len(prefixes) == 1 else ""
+    bare = [value.upper().removeprefix(prefix.upper()).removeprefix("#") for value in values]
+    if all(value.isdecimal() and value.isascii() for value in bare):
+        lengths = [len(value) for value in bare]
+        prefixes_kept = (prefix,) if prefix else settings.prefixes
+        return {"prefixes": prefixes_kept, "number_pattern": rf"\d{{{min(lengths)},{max(7, *lengths)}}}"}
+    bare = [value.upper() for value in values] if not prefix.endswith((" ", "-", "_", "#", ":")) else bare
+    kept = (prefix,) if prefix.endswith((" ", "-", "_", "#", ":")) else ()
+    skeletons: dict[str, list[list[str]]] = {}
+    for value in bare:
+        skeletons.setdefault(re.sub(r"[0-9]+", "9", re.sub("[A-Z]+", "A", value)), []).append(
+            _RUNS.findall(value)
+        )
+    pattern = "|".join(map(_shape, skeletons.values())) if len(skeletons) <= 3 else _ANY_CODE
+    return {"prefixes": kept, "number_pattern": pattern}
+
+
+def _shape(values: Sequence[Sequence[str]]) -> str:
+    """Write the pattern of numbers that are made alike: BK26-0413 and BK25-0018 are two letters, two digits, …"""
+    parts = []
+    for at, runs in enumerate(zip(*values, strict=True), start=1):
+        lengths = {len(run) for run in runs}
+        if not runs[0].isalnum():
+            parts.append(re.escape(runs[0]))
+            continue
+        grows = at == len(values[0]) and len(lengths) > 1
+        count = f"{min(lengths)},{max(7, *lengths)}" if grows else f"{min(lengths)},{max(lengths)}"
+        parts.append(
+            ("[A-Z]" if runs[0].isalpha() else r"\d") + f"{{{min(lengths) if len(lengths) == 1 else count}}}"
+        )
+    return "".join(parts)

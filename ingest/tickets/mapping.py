@@ -1,0 +1,135 @@
+"""What a file's columns mean: the settings where they say, else what earlier files taught, else a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ingest.config import TicketSettings
+from ingest.errors import TicketImportError
+from ingest.tickets.guess import FIELDS, guess
+from ingest.tickets.numbers import Numbers
+from ingest.tickets.table import Table
+
+SECTIONS = ("facets", "events", "actions")
+"""The sections that grow with every imported file; `columns` are a file's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What earlier imports taught, as the database keeps it."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    facets: Mapping[str, str] = field(default_factory=dict)
+    events: Mapping[str, str] = field(default_factory=dict)
+    actions: Mapping[str, str] = field(default_factory=dict)
+    personal: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    number_pattern: str = ""
+
+
+def effective(given: TicketSettings, stored: Stored) -> TicketSettings:
+    """Fill the empty sections of the settings with what earlier imports taught."""
+    taken = _columns(given)
+    update: dict[str, object] = {}
+    if not given.columns:
+        update["columns"] = dict(stored.columns)
+    for section in SECTIONS:
+        if not getattr(given, section):
+            learned: Mapping[str, str] = getattr(stored, section)
+            update[section] = {name: column for name, column in learned.items() if column not in taken}
+    if not given.personal:
+        update["personal"] = tuple(column for column in stored.personal if column not in taken)
+    if stored.number_pattern and not _says_numbers(given):
+        update |= {"prefixes": stored.prefixes, "number_pattern": stored.number_pattern}
+    return given.model_copy(update=update)
+
+
+def mapping_of(path: Path, table: Table, given: TicketSettings, stored: Stored) -> TicketSettings:
+    """Say what the columns of this file mean.
+
+    Raises:
+        TicketImportError: a configured column is not in the file, or nothing in it looks like a ticket number.
+    """
+    header = table.header
+    _all_there(path, header, given)
+    if given.columns:
+        taken = _columns(given)
+        same = {
+            name: name
+            for name in FIELDS
+            if name in header and name not in taken and name not in given.columns
+        }
+        given = given.model_copy(update={"columns": {**same, **given.columns}})
+    fresh = guess(header, [row.cells for row in table.rows], given)
+    if "number" not in fresh.columns:
+        raise TicketImportError(
+            f"{path}: no column looks like a ticket number; name it in the settings, [tickets.columns] number = …; "
+            f"the columns are {', '.join(header)}"
+        )
+    update: dict[str, object] = {}
+    fixed = set(fresh.columns.values())
+    known = {
+        section: {n: c for n, c in getattr(stored, section).items() if c in header and c not in fixed}
+        for section in SECTIONS
+        if not getattr(given, section)
+    }
+    claimed = {column for section in known.values() for column in section.values()}
+    for section, learned in known.items():
+        guessed = {name: column for name, column in getattr(fresh, section).items() if column not in claimed}
+        update[section] = {**guessed, **learned}
+    if not given.personal:
+        update["personal"] = tuple(column for column in fresh.personal if column not in claimed)
+    if not _says_numbers(given) and stored.number_pattern:
+        update |= _number_format(table.column(fresh.columns["number"]), fresh, stored)
+    return fresh.model_copy(update=update)
+
+
+def learned(mapping: TicketSettings, stored: Stored) -> Stored:
+    """Add a file's mapping to what earlier ones taught."""
+    claimed = _columns(mapping) - set(mapping.personal)
+    personal = dict.fromkeys(
+        column for column in (*stored.personal, *mapping.personal) if column not in claimed
+    )
+    return Stored(
+        dict(mapping.columns),
+        {**stored.facets, **mapping.facets},
+        {**stored.events, **mapping.events},
+        {**stored.actions, **mapping.actions},
+        tuple(personal),
+        mapping.prefixes,
+        mapping.number_pattern,
+    )
+
+
+def _columns(settings: TicketSettings) -> set[str]:
+    sections = (settings.columns, settings.facets, settings.events, settings.actions)
+    return {column for section in sections for column in section.values()} | set(settings.personal)
+
+
+def _says_numbers(settings: TicketSettings) -> bool:
+    return bool(settings.model_fields_set & {"number_pattern", "prefixes"})
+
+
+def _all_there(path: Path, header: tuple[str, ...], given: TicketSettings) -> None:
+    named = [(s, n, c) for s in ("columns", *SECTIONS) for n, c in getattr(given, s).items()]
+    named += [("personal", "", column) for column in given.personal]
+    for section, name, column in named:
+        if column not in header:
+            place = f"[tickets.{section}] names for {name!r}" if name else "[tickets] personal names"
+            raise TicketImportError(
+                f"{path} has no column {column!r}, which {place}; the columns are {', '.join(header)}"
+            )
+
+
+def _number_format(cells: tuple[str, ...], fresh: TicketSettings, stored: Stored) -> dict[str, object]:
+    """Keep the numbers' known format where it fits the file, else let both be numbers."""
+    fits = Numbers(stored.prefixes, stored.number_pattern).canonical
+    if sum(fits(cell) is not None for cell in cells) >= 0.8 * len(cells):
+        return {"prefixes": stored.prefixes, "number_pattern": stored.number_pattern}
+    patterns = dict.fromkeys((stored.number_pattern, fresh.number_pattern))
+    return {
+        "prefixes": tuple(dict.fromkeys((*stored.prefixes, *fresh.prefixes))),
+        "number_pattern": "|".join(f"(?:{pattern})" for pattern in patterns),
+    }

@@ -1,0 +1,144 @@
+"""Turns the rows of a ticket file into records of the table, with a reason for each that cannot be one."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from ingest.config import TicketSettings
+from ingest.tickets.guess import FIELDS, TIMES
+from ingest.tickets.numbers import Numbers
+from ingest.tickets.table import Row, Skipped, Table, Unreadable, orders, read_date
+
+_TITLE = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One ticket as a file gives it: only what the file has a column for."""
+
+    line: int
+    number: str
+    fields: Mapping[str, str]
+    times: Mapping[str, datetime | None]
+    facets: Mapping[str, str]
+    events: Mapping[str, date | datetime | None]
+    actions: Mapping[str, date | datetime | None]
+    personal: Mapping[str, str]
+
+    def says_the_same(self, other: Record) -> bool:
+        """Compare everything but the line."""
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("fields", "times", "facets", "events", "actions", "personal")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The tickets of a file, the rows that are none, and what had to be assumed."""
+
+    good: tuple[Record, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+def records(
+    table: Table, mapping: TicketSettings, numbers: Numbers, zone: ZoneInfo, day_first: bool | None
+) -> Records:
+    """Read every row; the first of two different rows with one number counts."""
+    at = {name: place for place, name in enumerate(table.header)}
+    times = {name: column for name, column in mapping.columns.items() if name in TIMES}
+    dated = {*times.values(), *mapping.events.values(), *mapping.actions.values()}
+    first, notes = orders({name: table.column(name) for name in table.header if name in dated}, day_first)
+
+    def record(row: Row) -> Record:
+        def cell(column: str) -> str:
+            return row.cells[at[column]]
+
+        def when(column: str) -> date | datetime | None:
+            try:
+                return read_date(cell(column), first[column], zone)
+            except Unreadable as error:
+                raise Unreadable(f"{column}: {error}") from error
+
+        spelled = cell(mapping.columns["number"])
+        number = numbers.canonical(spelled)
+        if not spelled:
+            raise Unreadable(f"no ticket number in {mapping.columns['number']!r}")
+        if number is None:
+            raise Unreadable(f"{spelled!r} is not a ticket number; the pattern is {mapping.number_pattern}")
+        fields = {
+            name: cell(column) if name in ("body", "resolution") else _one_line(cell(column))
+            for name, column in mapping.columns.items()
+            if name in FIELDS and name not in TIMES and name != "number"
+        }
+        if "subject" not in fields and fields.get("body"):
+            fields["subject"] = textwrap.shorten(fields["body"].partition("\n")[0], _TITLE, placeholder="…")
+        return Record(
+            row.line,
+            number,
+            fields,
+            {name: _moment(when(column), zone) for name, column in times.items()},
+            {name: _one_line(cell(column)) for name, column in mapping.facets.items()},
+            {name: when(column) for name, column in mapping.events.items()},
+            {name: when(column) for name, column in mapping.actions.items()},
+            {column: cell(column) for column in mapping.personal if column in at},
+        )
+
+    good: dict[str, Record] = {}
+    skipped: list[Skipped] = []
+    for row in table.rows:
+        try:
+            read = record(row)
+        except Unreadable as error:
+            skipped.append((row.line, str(error)))
+            continue
+        before = good.setdefault(read.number, read)
+        if not before.says_the_same(read):
+            skipped.append(
+                (row.line, f"number {read.number} is on line {before.line} too, with other content")
+            )
+    return Records(tuple(good.values()), tuple(skipped), notes)
+
+
+def encode(when: date | datetime | None) -> str | None:
+    """Write an event's time for the table: a day stays a day, a moment becomes UTC."""
+    if when is None:
+        return None
+    return when.astimezone(UTC).isoformat() if isinstance(when, datetime) else when.isoformat()
+
+
+def decode(text: str, zone: ZoneInfo) -> date | datetime:
+    """Read what `encode` wrote, in the desk's zone."""
+    return (
+        date.fromisoformat(text)
+        if len(text) == len("2026-09-02")
+        else datetime.fromisoformat(text).astimezone(zone)
+    )
+
+
+def _moment(when: date | datetime | None, zone: ZoneInfo) -> datetime | None:
+    if when is None or isinstance(when, datetime):
+        return when
+    return datetime.combine(when, time(), zone)
+
+
+def _one_line(cell: str) -> str:
+    return " ".join(cell.split())
+
+
+def columns_of(record: Record, names: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+    """Return a record as values of the table's columns; `names` maps (section, name) to a column."""
+    row: dict[str, Any] = {"number": record.number, **record.fields}
+    for name, moment in record.times.items():
+        row[name] = moment.astimezone(UTC).replace(tzinfo=None) if moment else None
+    row |= {names["facets", name]: value for name, value in record.facets.items()}
+    row |= {names["events", name]: encode(when) for name, when in record.events.items()}
+    row |= {names["actions", name]: encode(when) for name, when in record.actions.items()}
+    row["personal"] = dict(record.personal)
+    return row
