@@ -27,61 +27,98 @@ FIELDS = (
 """The fixed fields that a file can bring."""
 TIMES = frozenset({"opened_at", "updated_at"})
 
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 _SYNONYMS: Mapping[str, str] = MappingProxyType(
     {
-        "number": "ticket number, ticket no, ticket nr, ticket num, ticket id, ticket ref, ticket reference, ticket key, id ticket, "
-        "case number, case no, case id, case ref, case reference, incident number, incident id, issue key, issue id, request id, "
-        "rma number, numero de ticket, numero de caso, numero de incidencia, n ticket, ticket, case, incident, rma, incidencia, "
-        "caso, tique, key, number, numero, no, nr, num, n, ref, reference, referencia, display id, id",
-        "customer": "customer, customer name, customer company, client, client name, account, account name, company, company name, "
-        "organization, organisation, organization name, organisation name, cliente, nombre del cliente, nombre cliente, "
-        "empresa, cuenta, buyer, buyer name, shop, requester, requester name, reporter, contact name, contact, user, user name, "
-        "usuario, solicitante",
+        "number": (
+            "ticket number, ticket no, ticket nr, ticket num, ticket id, ticket ref, ticket "
+            "reference, ticket key, id ticket, case number, case no, case id, case ref, case "
+            "reference, incident number, incident id, issue key, issue id, request id, rma number, "
+            "numero de ticket, numero de caso, numero de incidencia, n ticket, ticket, case, "
+            "incident, rma, incidencia, caso, tique, key, number, numero, no, nr, num, n, ref, "
+            "reference, referencia, display id, id"
+        ),
+        "customer": (
+            "customer, customer name, customer company, client, client name, account, account name, "
+            "company, company name, organization, organisation, organization name, organisation name, "
+            "cliente, nombre del cliente, nombre cliente, empresa, cuenta, buyer, buyer name, shop, "
+            "requester, requester name, reporter, contact name, contact, user, user name, usuario, "
+            "solicitante"
+        ),
         "status": "status, state, ticket state, current status, estado, situacion, stage",
         "priority": "priority, severity, urgency, prioridad, urgencia, gravedad, sev, prio",
-        "assignee": "assignee, assigned to, assigned, assigned agent, agent, agent name, owner, handler, handled by, technician, "
-        "engineer, asignado, asignado a, agente, responsable, tecnico",
-        "subject": "subject, title, summary, headline, short description, topic, issue title, asunto, titulo, resumen, motivo",
-        "body": "body, description, message, details, detail, text, content, long description, full description, question, "
-        "problem, comment, issue description, descripcion, mensaje, detalle, detalles, texto, contenido, consulta",
-        "resolution": "resolution, solution, outcome, answer, reply, response, resolution notes, close notes, closing note, fix, "
-        "resolucion, solucion, respuesta, resultado",
-        "opened_at": "opened at, opened on, opened, open date, date opened, opening date, created at, created on, created, "
-        "created date, creation date, date created, create time, created time, reported at, reported on, reported, "
-        "submitted at, submitted on, submitted, received at, received on, received, ticket date, fecha de apertura, "
-        "fecha apertura, fecha de creacion, fecha creacion, abierto el, abierto, creado el, creado, date, timestamp, "
-        "datetime, time, fecha",
-        "updated_at": "updated at, updated on, updated, last updated, last update, last updated at, update date, modified at, "
-        "modified on, modified, last modified, last modified at, last activity, last changed, changed, "
-        "fecha de actualizacion, ultima actualizacion, actualizado el, actualizado, modificado",
+        "assignee": (
+            "assignee, assigned to, assigned, assigned agent, agent, agent name, owner, handler, "
+            "handled by, technician, engineer, asignado, asignado a, agente, responsable, tecnico"
+        ),
+        "subject": (
+            "subject, title, summary, headline, short description, topic, issue title, asunto, "
+            "titulo, resumen, motivo"
+        ),
+        "body": (
+            "body, description, message, details, detail, text, content, long description, full "
+            "description, question, problem, comment, issue description, descripcion, mensaje, "
+            "detalle, detalles, texto, contenido, consulta"
+        ),
+        "resolution": (
+            "resolution, solution, outcome, answer, reply, response, resolution notes, close notes, "
+            "closing note, fix, resolucion, solucion, respuesta, resultado"
+        ),
+        "opened_at": (
+            "opened at, opened on, opened, open date, date opened, opening date, created at, created "
+            "on, created, created date, creation date, date created, create time, created time, "
+            "reported at, reported on, reported, submitted at, submitted on, submitted, received at, "
+            "received on, received, ticket date, fecha de apertura, fecha apertura, fecha de "
+            "creacion, fecha creacion, abierto el, abierto, creado el, creado, date, timestamp, "
+            "datetime, time, fecha"
+        ),
+        "updated_at": (
+            "updated at, updated on, updated, last updated, last update, last updated at, update "
+            "date, modified at, modified on, modified, last modified, last modified at, last "
+            "activity, last changed, changed, fecha de actualizacion, ultima actualizacion, "
+            "actualizado el, actualizado, modificado"
+        ),
     }
 )
 _PERSONAL = frozenset(
-    "email mail correo phone telephone telefono tel mobile movil cell iban bic passport pasaporte ssn dni nif nie ip address "
-    "direccion street birth birthday birthdate dob gender sex age genero edad sexo password".split()
+    _words(
+        "email mail correo phone telephone telefono tel mobile movil cell iban bic passport pasaporte "
+        "ssn dni nif nie ip address  direccion street birth birthday birthdate dob gender sex age genero "
+        "edad sexo password"
+    )
 )
 _PERSONAL_VALUE = re.compile(
-    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?|\+\d[\d ().-]{6,18}"
-    r"|\d{1,3}(?:\.\d{1,3}){3}"
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?"
+    r"|\+\d[\d ().-]{6,18}|\d{1,3}(?:\.\d{1,3}){3}"
 )
 _ACTIONS = frozenset(
-    "request requested responded response resolved resolution closed asked answered replied claimed claim escalated "
-    "solicitado solicitud respondido respuesta resuelto resolucion cerrado cierre pedido reclamado".split()
+    _words(
+        "request requested responded response resolved resolution closed asked answered replied claimed "
+        "claim escalated  solicitado solicitud respondido respuesta resuelto resolucion cerrado cierre "
+        "pedido reclamado"
+    )
 )
 _NOUNS: Mapping[str, str] = MappingProxyType(
-    {
-        "charged": "charge", "delivered": "delivery", "renewed": "renewal", "purchased": "purchase", "bought": "purchase",
-        "requested": "request", "asked": "request", "responded": "response", "replied": "reply", "resolved": "resolution",
-        "closed": "closing", "answered": "answer", "claimed": "claim", "shipped": "shipment", "ordered": "order",
-        "paid": "payment", "cancelled": "cancellation", "canceled": "cancellation", "activated": "activation",
-        "signed": "signature", "expired": "expiry", "expires": "expiry", "started": "start", "starts": "start",
-        "ended": "end", "ends": "end", "invoiced": "invoice", "billed": "billing", "installed": "installation",
-        "returned": "return", "issued": "issue", "upgraded": "upgrade", "downgraded": "downgrade", "refunded": "refund",
-        "subscribed": "subscription", "escalated": "escalation", "reopened": "reopening", "registered": "registration",
-        "sold": "sale", "received": "receipt", "repaired": "repair", "replaced": "replacement", "inspected": "inspection",
-    }
-)  # fmt: skip
-_DATE_WORDS = frozenset("at on date time datetime timestamp day of the when fecha de del la el hora".split())
+    dict(
+        pair.split(":")
+        for pair in _words(
+            "charged:charge delivered:delivery renewed:renewal purchased:purchase bought:purchase "
+            "requested:request asked:request responded:response replied:reply resolved:resolution "
+            "closed:closing answered:answer claimed:claim shipped:shipment ordered:order paid:payment "
+            "cancelled:cancellation canceled:cancellation activated:activation signed:signature "
+            "expired:expiry expires:expiry started:start starts:start ended:end ends:end invoiced:invoice "
+            "billed:billing installed:installation returned:return issued:issue upgraded:upgrade "
+            "downgraded:downgrade refunded:refund subscribed:subscription escalated:escalation "
+            "reopened:reopening registered:registration sold:sale received:receipt repaired:repair "
+            "replaced:replacement inspected:inspection"
+        )
+    )
+)
+_DATE_WORDS = _set("at on date time datetime timestamp day of the when fecha de del la el hora")
 _RUNS = re.compile(r"[A-Z]+|[0-9]+|.", re.DOTALL)
 _ANY_CODE = r"(?=[A-Z_./-]*\d)[A-Z0-9]+(?:[-_./][A-Z0-9]+)*"
 _ZONE = ZoneInfo("UTC")
@@ -105,7 +142,10 @@ def guess(
     if not settings.columns:
         update["columns"] = fields = _fields(columns, taken, settings)
         taken |= set(fields.values())
-    personal, events, actions, facets = [], {}, {}, {}
+    personal: list[str] = []
+    events: dict[str, str] = {}
+    actions: dict[str, str] = {}
+    facets: dict[str, str] = {}
     for name, values in columns.items():
         if name in taken:
             continue

@@ -1,4 +1,4 @@
-"""The ticket table: built from settings, written by imports only, read through an engine that cannot write."""
+"""The ticket table: built from settings, written by imports, read through an engine that cannot write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import (
-    DDL,
     JSON,
     URL,
     Column,
@@ -89,7 +88,7 @@ class AmbiguousName(TwohopError):
 
 @dataclass(frozen=True, slots=True)
 class TicketFilter:
-    """Which tickets to find; days are the desk's and inclusive, names are matched without case and accents."""
+    """Which tickets to find; days are the desk's and inclusive, case and accents of names do not matter."""
 
     customer: str | None = None
     status: str | None = None
@@ -143,8 +142,8 @@ class ImportReport:
     def summary(self) -> str:
         """Write the report as text lines."""
         lines = [
-            f"{self.file.name}: {self.added} tickets added, {self.changed} changed, {self.unchanged} unchanged, "
-            f"{len(self.skipped)} rows skipped ({self.seconds:.1f} s)"
+            f"{self.file.name}: {self.added} tickets added, {self.changed} changed, "
+            f"{self.unchanged} unchanged, {len(self.skipped)} rows skipped ({self.seconds:.1f} s)"
         ]
         lines += [f"  line {line}: {reason}" for line, reason in self.skipped]
         lines += [f"  note: {note}" for note in self.notes]
@@ -235,8 +234,8 @@ _META = Table(
 class TicketStore:
     """The tickets of a desk.
 
-    Sections of the settings that are empty are guessed from the imported files; the guess is kept in the database, so
-    that every process reads the table alike. Who may read tickets stands in the settings; who may not finds nothing.
+    Empty sections of the settings are guessed from the imported files; the guess is kept in the database, so that
+    every process reads the table alike. Who may read tickets stands in the settings; others find nothing.
     """
 
     def __init__(self, url: str, settings: TicketSettings, calendar: CalendarSettings) -> None:
@@ -280,7 +279,7 @@ class TicketStore:
         return self._shape.numbers.canonical(text)
 
     def mentioned(self, text: str) -> tuple[Mention, ...]:
-        """Find the ticket numbers in a text; a mention that is not explicit counts only if such a ticket exists."""
+        """Find the ticket numbers in a text; one that is not explicit counts only if such a ticket exists."""
         return self._shape.numbers.mentioned(text)
 
     def get(self, number: str, readers: frozenset[str]) -> Ticket | None:
@@ -294,7 +293,7 @@ class TicketStore:
             return self._ticket(self._shape, row) if row is not None else None
 
     def find(self, filters: TicketFilter, readers: frozenset[str]) -> TicketPage:
-        """Find tickets; the total and the counts are over all that match; personal columns are never among them.
+        """Find tickets; total and counts are over all that match, personal columns are never among them.
 
         Raises:
             AmbiguousName: the customer or the assignee could be several.
@@ -312,7 +311,7 @@ class TicketStore:
                 column = table.c[shape.countable(filters.count_by)]
                 amount = func.count().label("amount")
                 grouped = select(column, amount).where(where).group_by(column).order_by(amount.desc(), column)
-                counts = {value: number for value, number in connection.execute(grouped)}
+                counts = {row[0]: row[1] for row in connection.execute(grouped)}
             listed = select(*shape.public).where(where).order_by(*_ordered(table, filters.order, known))
             rows = connection.execute(listed.limit(filters.limit)).mappings()
             return TicketPage(tuple(self._ticket(shape, row) for row in rows), total, counts)
@@ -362,10 +361,10 @@ class TicketStore:
     def import_csv(self, path: Path, now: datetime) -> ImportReport:
         """Import a ticket file in one transaction; a bad row is named and skipped.
 
-        Importing the same file again changes nothing. Spellings of one value (team, TEAM) become the commonest one.
+        Importing the same file again changes nothing. Spellings of a value (team, TEAM) become the commonest.
 
         Raises:
-            TicketImportError: the file cannot be read, or a configured column is not in it; nothing was imported.
+            TicketImportError: the file cannot be read or lacks a configured column; nothing was imported.
         """
         began = time.monotonic()
         content = read(path)
@@ -387,7 +386,7 @@ class TicketStore:
             changed=changed,
             unchanged=len(found.good) - added - changed,
             skipped=tuple(sorted((*content.skipped, *found.skipped))),
-            guessed=None if adopted.settings == self._given else adopted.settings,
+            guessed=adopted.settings if _is_guess(adopted.settings, self._given) else None,
             seconds=time.monotonic() - began,
             notes=found.notes,
         )
@@ -405,7 +404,7 @@ class TicketStore:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        """Read one consistent state, with the settings that belong to it: another process may have imported."""
+        """Read one consistent state with the settings that belong to it: others may have imported."""
         with self._using(self._read) as connection:
             if _meta(connection).get("version", "") != self._shape.version:
                 self._shape = self._adopt(connection)
@@ -566,11 +565,8 @@ def _prepare(connection: Connection, table: Table) -> None:
     there = {column["name"] for column in inspect(connection).get_columns(table.name)}
     for column in table.columns:
         if column.name not in there:
-            connection.execute(DDL(f"ALTER TABLE {table.name} ADD COLUMN {_definition(connection, column)}"))
-
-
-def _definition(connection: Connection, column: Column[Any]) -> str:
-    return str(CreateColumn(column).compile(dialect=connection.dialect)).replace("%", "%%")
+            definition = CreateColumn(column).compile(dialect=connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
 
 
 def _refuse_contradictions(settings: TicketSettings) -> None:
@@ -601,12 +597,18 @@ def _column_names(section: str, declared: Mapping[str, str]) -> dict[str, str]:
     return names
 
 
+def _is_guess(settings: TicketSettings, given: TicketSettings) -> bool:
+    """Tell whether the settings hold more than what was given and fields called by their own names."""
+    same = {name: column for name, column in settings.columns.items() if given.columns or name != column}
+    return settings.model_copy(update={"columns": same}) != given
+
+
 def _meta(connection: Connection) -> dict[str, str]:
-    return {key: value for key, value in connection.execute(select(_META.c.key, _META.c.value))}
+    return {row.key: row.value for row in connection.execute(select(_META))}
 
 
 def _stored(meta: Mapping[str, str]) -> Stored:
-    kept = json.loads(meta.get("mapping", "{}"))
+    kept: dict[str, Any] = json.loads(meta.get("mapping", "{}"))
     return Stored(
         **{name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
     )
@@ -635,10 +637,10 @@ def _upsert(connection: Connection, shape: _Shape, found: Sequence[Record], now:
     added, changed = [], []
     for row in rows:
         before = existing.get(row["number"])
-        personal = {**((before or {}).get("personal") or {}), **row["personal"]}
+        personal = {**((before["personal"] if before else None) or {}), **row["personal"]}
         row["personal"] = {name: value for name, value in personal.items() if value}
         if before is None:
-            texts = {name: "" for name in ("subject", "body", "resolution")} | row
+            texts = dict.fromkeys(("subject", "body", "resolution"), "") | row
             added.append({**row, "folded": _folded(texts), "imported_at": now})
         elif any(before[name] != value for name, value in row.items() if name != "personal") or (
             (before["personal"] or {}) != row["personal"]
@@ -664,7 +666,8 @@ def _share_spellings(
     """Give values that differ only in case the commonest spelling, in the new rows and in the table."""
     for name in ("status", "priority", *shape.of("facets").values()):
         column = shape.table.c[name]
-        stored = {value: n for value, n in connection.execute(select(column, func.count()).group_by(column))}
+        grouped = select(column, func.count()).group_by(column)
+        stored: dict[str, int] = {row[0]: row[1] for row in connection.execute(grouped)}
         used = Counter(stored)
         if rows and name in rows[0]:
             used.subtract(Counter(row[name] for row in existing.values()))
@@ -677,7 +680,7 @@ def _share_spellings(
             chosen = max(
                 variants, key=lambda v: (used[v], v in stored, v != v.upper() and v[:1].isupper(), v)
             )
-            best |= {variant: chosen for variant in variants}
+            best |= dict.fromkeys(variants, chosen)
         for row in rows:
             if name in row:
                 row[name] = best[row[name]]
@@ -720,7 +723,7 @@ def _valued(name: str, said: str, known: Sequence[str]) -> tuple[str, ...]:
 
 
 def _named(kind: str, said: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the spellings of the one name that is meant: the same words, else words in it, else a part of it."""
+    """Return the spellings of the one name that is meant: the same words, words in it, or a part of it."""
     wanted = words(said)
     plain = f" {' '.join(wanted)} "
     tests: tuple[Callable[[str], bool], ...] = (

@@ -1,4 +1,4 @@
-"""Reads a ticket file: its encoding, delimiter, rows and dates, with a reason for every row that cannot be read."""
+"""Reads a ticket file: encoding, delimiter, rows and dates, with a reason for each row that cannot be read."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def _decode(path: Path) -> str:
         lines = re.split(rb"\r\n|\r|\n", data[: error.start])
         cell = data[max(0, error.start - 20) : error.end + 10].decode("cp1252", "replace")
         raise TicketImportError(
-            f"{path}: line {len(lines)} is not UTF-8 (near {cell!r} if it is Windows-1252); nothing was imported. "
-            f'Save it as "CSV UTF-8", or convert it: iconv -f WINDOWS-1252 -t UTF-8'
+            f"{path}: line {len(lines)} is not UTF-8 (Windows-1252? near {cell!r}); nothing was imported. "
+            'Save it as "CSV UTF-8", or convert it: iconv -f WINDOWS-1252 -t UTF-8'
         ) from error
 
 
@@ -148,7 +148,7 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str] | str]]
             if "unexpected end" in why:
                 why = "a quotation mark opens here and is never closed; nothing after it was read"
             elif "expected after" in why:
-                why = f"text follows a closing quotation mark; double the marks inside a cell (lines {line}-{reader.line_num})"
+                why = f"text follows a closing quotation mark (up to line {reader.line_num}); double marks inside a cell"
             yield line, why
 
 
@@ -164,11 +164,11 @@ def _header(path: Path, cells: Sequence[str]) -> tuple[str, ...]:
     )
     if data is not None:
         raise TicketImportError(
-            f"{path}: the first line looks like a ticket, not like a header ({data!r}); put the column names first"
+            f"{path}: the first line looks like a ticket, not a header ({data!r}); put the column names first"
         )
     if len(names) < 2:
         raise TicketImportError(
-            f"{path}: only one column was found, {names[0]!r}; separate the columns by comma, semicolon or tab"
+            f"{path}: only one column was found, {names[0]!r}; separate columns by comma, semicolon or tab"
         )
     return tuple(names)
 
@@ -199,14 +199,16 @@ _DATES = (
     re.compile(r"(?P<y>\d{4})(?P<sep>[-/.])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})"),
     _NUMERIC,
     re.compile(
-        rf"(?:(?:{_DAY})\.?,? )?(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of| de|\.)?[- ](?P<month>{_MONTH})\.?,?(?: de)?[- ](?P<y>\d{{4}})"
+        rf"(?:(?:{_DAY})\.?,? )?(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of| de|\.)?[- ]"
+        rf"(?P<month>{_MONTH})\.?,?(?: de)?[- ](?P<y>\d{{4}})"
     ),
     re.compile(
         rf"(?:(?:{_DAY})\.?,? )?(?P<month>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})"
     ),
 )
 _TIME = re.compile(
-    r"(?:t|,? (?:at )?| a las )(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?"
+    r"(?:t|,? (?:at )?| a las )(?P<hour>\d{1,2}):(?P<minute>\d{2})"
+    r"(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?"
     r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?P<zone>z|utc|gmt|[+-]\d{2}:?(?:\d{2})?))?"
 )
 
@@ -218,8 +220,8 @@ class Unreadable(ValueError):
 def read_date(text: str, day_first: bool | None, zone: ZoneInfo) -> date | datetime | None:
     """Read one date or date with time; None for an empty cell.
 
-    A date alone stays a `date`; a time without a zone is in `zone`; with `day_first` None a date such as 03/04/2026
-    is refused, because nobody knows.
+    A date alone stays a `date`; a time without a zone is in `zone`; with `day_first` None a date such as
+    03/04/2026 is refused, because nobody knows.
 
     Raises:
         Unreadable: it is no date, or no date that exists.
@@ -320,8 +322,8 @@ def orders(
 ) -> tuple[dict[str, bool | None], tuple[str, ...]]:
     """Decide for each date column whether days come first, and say where it was only assumed.
 
-    A column's own unambiguous values decide; then the setting, if somebody gave it; then what the file's other
-    columns agree on; then months come first.
+    A column's own unambiguous values decide; then the setting, if somebody gave it; then what the other
+    columns of the file agree on; then months come first.
     """
     found = {name: order_of(cells) for name, cells in columns.items()}
     others = {order.day_first for order in found.values() if order.decided}
