@@ -118,7 +118,7 @@ _NOUNS: Mapping[str, str] = MappingProxyType(
         )
     )
 )
-_DATE_WORDS = _set("at on date time datetime timestamp day of the when fecha de del la el hora")
+_DATE_WORDS = frozenset(_words("at on date time datetime timestamp day of the when fecha de del la el hora"))
 _RUNS = re.compile(r"[A-Z]+|[0-9]+|.", re.DOTALL)
 _ANY_CODE = r"(?=[A-Z_./-]*\d)[A-Z0-9]+(?:[-_./][A-Z0-9]+)*"
 _ZONE = ZoneInfo("UTC")
@@ -131,8 +131,8 @@ def guess(
 ) -> TicketSettings:
     """Fill in the empty sections of the settings from a file's header and rows.
 
-    A column is given away once: to a section that is configured, to a fixed field by its name, to personal data, to
-    an event or action if it holds dates, to a facet if it holds few short texts. The rest is not imported.
+    A column is given away once: to a section that is configured, to a fixed field by its name, to personal
+    data, to an event or action if it holds dates, to a facet if it holds few short texts. The rest stays out.
     """
     settings = settings or TicketSettings()
     columns = {name: [row[at] for row in rows if row[at]] for at, name in enumerate(header)}
@@ -296,7 +296,7 @@ def _number_format(values: Sequence[str], settings: TicketSettings) -> dict[str,
 
 
 def _shape(values: Sequence[Sequence[str]]) -> str:
-    """Write the pattern of numbers that are made alike: BK26-0413 and BK25-0018 are two letters, two digits, …"""
+    """Write the pattern of numbers made alike: BK26-0413 and BK25-0018 are two letters, two digits, …"""
     parts = []
     for at, runs in enumerate(zip(*values, strict=True), start=1):
         lengths = {len(run) for run in runs}

@@ -50,7 +50,7 @@ def mapping_of(path: Path, table: Table, given: TicketSettings, stored: Stored) 
     """Say what the columns of this file mean.
 
     Raises:
-        TicketImportError: a configured column is not in the file, or nothing in it looks like a ticket number.
+        TicketImportError: a configured column is not in the file, or no column holds ticket numbers.
     """
     header = table.header
     _all_there(path, header, given)
@@ -65,7 +65,7 @@ def mapping_of(path: Path, table: Table, given: TicketSettings, stored: Stored) 
     fresh = guess(header, [row.cells for row in table.rows], given)
     if "number" not in fresh.columns:
         raise TicketImportError(
-            f"{path}: no column looks like a ticket number; name it in the settings, [tickets.columns] number = …; "
+            f"{path}: no column looks like a ticket number; name it, [tickets.columns] number = …; "
             f"the columns are {', '.join(header)}"
         )
     update: dict[str, object] = {}

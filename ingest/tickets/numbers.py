@@ -63,15 +63,15 @@ class Numbers:
             ) from error
 
     def canonical(self, text: str) -> str | None:
-        """Return the number that a text spells, without prefix and in upper case; None when it spells none."""
+        """Return the number that a text spells, without prefix, in upper case; None when it spells none."""
         match = self._whole.fullmatch(unicodedata.normalize("NFKC", text).strip())
         return match["number"].upper() if match else None
 
     def mentioned(self, text: str) -> tuple[Mention, ...]:
         """Find the ticket numbers in a text, in order.
 
-        A number is explicit after a prefix, `#` or a word like "ticket", and in a list that begins so. A bare one
-        is left out inside dates, amounts, durations, versions, links and longer codes, and when it is a year.
+        A number is explicit after a prefix, `#` or a word like "ticket", and in a list that begins so. A bare
+        one is left out inside dates, amounts, durations, versions, links and longer codes, and when it is a year.
         """
         folded = fold(text)
         found: list[Mention] = []
@@ -95,7 +95,7 @@ class Numbers:
         return tuple(found)
 
     def _runs_on(self, text: str, end: int) -> bool:
-        """Tell whether an explicit number is the head of something longer: 4812.50, 4812-b; a list may go on."""
+        """Tell whether an explicit number begins something longer (4812.50, 4812-b); a list may go on."""
         if _GLUED_AFTER.match(text, end):
             return True
         return bool(_SPLIT_AFTER.match(text, end)) and not self._inside.match(text, end + 1)

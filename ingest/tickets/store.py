@@ -234,8 +234,8 @@ _META = Table(
 class TicketStore:
     """The tickets of a desk.
 
-    Empty sections of the settings are guessed from the imported files; the guess is kept in the database, so that
-    every process reads the table alike. Who may read tickets stands in the settings; others find nothing.
+    Empty sections of the settings are guessed from the imported files; the guess is kept in the database, so
+    that every process reads the table alike. Who may read tickets stands in the settings; others find nothing.
     """
 
     def __init__(self, url: str, settings: TicketSettings, calendar: CalendarSettings) -> None:
@@ -609,9 +609,9 @@ def _meta(connection: Connection) -> dict[str, str]:
 
 def _stored(meta: Mapping[str, str]) -> Stored:
     kept: dict[str, Any] = json.loads(meta.get("mapping", "{}"))
-    return Stored(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
-    )
+    for name in ("personal", "prefixes"):
+        kept[name] = tuple(kept.get(name, ()))
+    return Stored(**kept)
 
 
 def _keep(connection: Connection, stored: Stored, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Reads a ticket file: encoding, delimiter, rows and dates, with a reason for each row that cannot be read."""
+"""Reads a ticket file: encoding, delimiter, rows and dates, with a reason for each row that cannot be."""
 
 from __future__ import annotations
 
@@ -148,7 +148,9 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str] | str]]
             if "unexpected end" in why:
                 why = "a quotation mark opens here and is never closed; nothing after it was read"
             elif "expected after" in why:
-                why = f"text follows a closing quotation mark (up to line {reader.line_num}); double marks inside a cell"
+                why = (
+                    f"text follows a closing quotation mark (to line {reader.line_num}); double marks inside"
+                )
             yield line, why
 
 
