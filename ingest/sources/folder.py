@@ -47,8 +47,8 @@ class _Listing:
 class FolderSource:
     """Documents in folders on this machine.
 
-    A document's path inside the source is relative to its folder; with several `paths` the folder's own name comes
-    first, so that two folders may hold files of one name and a new file never renames another.
+    A document's path inside the source is relative to its folder; with several `paths` the folder's own name
+    comes first, so that two folders may hold files of one name and a new file never renames another.
     """
 
     def __init__(self, settings: SourceSettings, name: str = "docs") -> None:
@@ -64,7 +64,8 @@ class FolderSource:
         """Yield what changed against `known`, in the order of the paths.
 
         Raises SourceError when a configured path is missing, before anything is yielded: a folder that is not
-        mounted must not empty the index. A sub-folder that cannot be listed is `Failed` and there is no `Complete`.
+        mounted must not empty the index. A sub-folder that cannot be listed is `Failed`, and then there is no
+        `Complete`.
         """
         listing = self._list()
         for path, reason in sorted(listing.failed.items()):
@@ -72,7 +73,7 @@ class FolderSource:
         for suffix, count in sorted(listing.unsupported.items()):
             yield Failed(
                 self._uri(f"*{suffix}"),
-                f"unsupported type {suffix or '(no suffix)'} (only Markdown, text and HTML): "
+                f"unsupported type {_printable(suffix) or '(no suffix)'} (only Markdown, text and HTML): "
                 f"{count} {'file' if count == 1 else 'files'}",
             )
         for path, file in sorted(listing.files.items()):
@@ -81,14 +82,16 @@ class FolderSource:
             yield Complete()
 
     def _list(self) -> _Listing:
-        roots = {path.expanduser().absolute().resolve(): path for path in self._settings.paths}
-        for root, path in roots.items():
-            if not root.exists():
+        roots: dict[Path, Path] = {}
+        for path in self._settings.paths:
+            try:
+                roots.setdefault(path.expanduser().resolve(strict=True), path.expanduser().absolute())
+            except (OSError, RuntimeError) as error:
                 raise SourceError(
-                    f"{str(path)!r} does not exist; mount or create it, or take it out of the paths"
-                )
+                    f"{str(path)!r} cannot be opened ({error}); mount it, or take it out of the paths"
+                ) from error
         listing = _Listing()
-        for root, label in zip(roots, _labels(list(roots)), strict=True):
+        for root, label in zip(roots, _labels(list(roots.values())), strict=True):
             if root.is_dir():
                 _walk(root, "" if len(roots) == 1 else f"{label}/", listing)
             else:
@@ -121,7 +124,7 @@ class FolderSource:
         return Changed(uri, revision, content, MEDIA_TYPES[file.suffix.lower()], link, path)
 
     def _uri(self, path: str) -> str:
-        return f"{self._name}:{path}"
+        return f"{self._name}:{_printable(path)}"
 
     def _link(self, path: str, file: Path) -> str:
         prefix = self._settings.link
@@ -141,6 +144,11 @@ class FolderSource:
         return f"{hashlib.sha256(content).hexdigest()}-{settings}"
 
 
+def _printable(path: str) -> str:
+    """Return the path with the bytes that are not UTF-8 written out."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
 def _labels(roots: Sequence[Path]) -> list[str]:
     """Return the shortest last parts of the paths that tell them apart."""
     parts = [root.parts for root in roots]
@@ -157,7 +165,7 @@ def _walk(root: Path, prefix: str, listing: _Listing) -> None:
     while pending:
         links: list[tuple[Path, str]] = []
         while pending:
-            _scan(*pending.pop(), root, pending, links, listing)
+            _scan(*pending.pop(), pending, links, listing)
         for link, path in sorted(links):
             try:
                 target = link.resolve(strict=True)
@@ -178,7 +186,6 @@ def _walk(root: Path, prefix: str, listing: _Listing) -> None:
 def _scan(
     folder: Path,
     prefix: str,
-    root: Path,
     pending: list[tuple[Path, str]],
     links: list[tuple[Path, str]],
     listing: _Listing,
@@ -211,10 +218,9 @@ def _add(path: str, real: Path, file: Path, listing: _Listing) -> None:
     if real in listing.seen or suffix in _ASSETS:
         return
     listing.seen.add(real)
-    shown = path.encode("utf-8", "backslashreplace").decode()
     if suffix not in MEDIA_TYPES:
-        listing.unsupported[suffix.encode("utf-8", "backslashreplace").decode()] += 1
-    elif shown != path:
-        listing.failed[shown] = "its name is not UTF-8; rename it"
+        listing.unsupported[suffix] += 1
+    elif _printable(path) != path:
+        listing.failed[path] = "its name is not UTF-8; rename it"
     else:
         listing.files[path] = file
