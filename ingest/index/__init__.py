@@ -32,7 +32,10 @@ class Writable(Protocol):
         ...
 
     def replace(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors) -> None:
-        """Write a document with its chunks in place of what was there, all or nothing; `vectors` is (len(chunks), dimensions)."""
+        """Write a document with its chunks in place of what was there, all or nothing.
+
+        `vectors` is (len(chunks), dimensions).
+        """
         ...
 
     def delete(self, uri: str) -> None:
@@ -45,7 +48,13 @@ class Writable(Protocol):
 
 
 class Generation(Writable, Protocol):
-    """A new index built beside the live one."""
+    """A new index built beside the live one, which can be searched before anybody else sees it."""
+
+    def rank(
+        self, query: str, vector: Sequence[float] | Vectors | None, k: int, where: Where, deadline: float
+    ) -> Rankings:
+        """Return the separate rankings as `SearchIndex.rank` does, to check them before `publish`."""
+        ...
 
     def publish(self) -> None:
         """Make this generation the live one, atomically."""
@@ -69,8 +78,8 @@ class SearchIndex(Writable, Protocol):
     ) -> Rankings:
         """Return the separate rankings, at most `k` each, best first.
 
-        `vector` None leaves the dense arm out. `deadline` is monotonic seconds; an arm that fails or runs past it is
-        named in `Rankings.failed` and the others answer. User text is never parsed as query syntax.
+        `vector` None leaves the dense arm out. `deadline` is monotonic seconds; an arm that fails or runs
+        past it is named in `Rankings.failed` and the others answer. User text is never parsed as query syntax.
         """
         ...
 

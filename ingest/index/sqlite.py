@@ -1,9 +1,10 @@
 """The embedded index: one SQLite file a generation, FTS5 for words, a table for codes, exact cosine by numpy.
 
-A folder holds `generation-<n>.db` files, `current` and `lock`. `current` names the live generation on its first line
-and the ones to roll back to below it; it is the only thing that is ever swapped. A database is never renamed: a
-`-wal` that is still there would be replayed onto the other file. Generations that `current` does not name are left by
-rollbacks and crashes and are removed by the next rebuild. `lock` is held by whoever changes `current`.
+A folder holds `generation-<n>.db` files, `current` and `lock`. `current` names the live generation on its
+first line and the ones to roll back to below it; it is the only thing that is ever swapped. A database is
+never renamed: a `-wal` that is still there would be replayed onto the other file. Generations that `current` does
+not name are left by rollbacks and crashes and are removed by the next rebuild. `lock` is held by whoever
+changes `current`.
 """
 
 from __future__ import annotations
@@ -51,22 +52,22 @@ _OPCODES = 2000
 """Steps of SQLite's machine between two looks at the clock."""
 _REBUILD = "run `twohop index --rebuild`"
 
-_SCHEMA = f"""
+_SCHEMA = """
 PRAGMA journal_mode = WAL;
 BEGIN;
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents (
-    uri TEXT PRIMARY KEY, source TEXT NOT NULL, revision TEXT NOT NULL, title TEXT NOT NULL, link TEXT NOT NULL,
-    kind TEXT NOT NULL, readers TEXT NOT NULL, authority TEXT NOT NULL, effective TEXT, superseded TEXT,
-    indexed_at TEXT NOT NULL, chunks INTEGER NOT NULL
+    uri TEXT PRIMARY KEY, source TEXT NOT NULL, revision TEXT NOT NULL, title TEXT NOT NULL,
+    link TEXT NOT NULL, kind TEXT NOT NULL, readers TEXT NOT NULL, authority TEXT NOT NULL,
+    effective TEXT, superseded TEXT, indexed_at TEXT NOT NULL, chunks INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX documents_of ON documents (source);
--- Rows are written once and never updated, and AUTOINCREMENT never gives a key twice: a key always means one content.
+-- Rows are never updated and AUTOINCREMENT never gives a key twice: a key always means the same content.
 CREATE TABLE chunks (
     key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
     uri TEXT NOT NULL REFERENCES documents (uri) ON DELETE CASCADE, position INTEGER NOT NULL,
-    payload TEXT NOT NULL, kind TEXT NOT NULL, facets TEXT NOT NULL, readers TEXT NOT NULL, has_rules INTEGER NOT NULL,
-    effective TEXT, superseded TEXT, vector BLOB NOT NULL,
+    payload TEXT NOT NULL, kind TEXT NOT NULL, facets TEXT NOT NULL, readers TEXT NOT NULL,
+    has_rules INTEGER NOT NULL, effective TEXT, superseded TEXT, vector BLOB NOT NULL,
     title TEXT AS (json_extract(payload, '$.title') || ' ' || json_extract(payload, '$.headings')),
     text TEXT AS (json_extract(payload, '$.text'))
 );
@@ -76,12 +77,12 @@ CREATE VIRTUAL TABLE words USING fts5 (
 );
 INSERT INTO words (words, rank) VALUES ('rank', 'bm25(2.0, 1.0)');
 CREATE TABLE codes (
-    code TEXT NOT NULL, chunk INTEGER NOT NULL REFERENCES chunks (key) ON DELETE CASCADE, whole INTEGER NOT NULL,
-    PRIMARY KEY (code, chunk)
+    code TEXT NOT NULL, chunk INTEGER NOT NULL REFERENCES chunks (key) ON DELETE CASCADE,
+    whole INTEGER NOT NULL, PRIMARY KEY (code, chunk)
 ) WITHOUT ROWID;
 CREATE INDEX codes_of ON codes (chunk);
-INSERT INTO meta VALUES ('identity', :identity), ('created_at', :created_at), ('commits', '0'), ('dimensions', '0');
-PRAGMA user_version = {SCHEMA_VERSION};
+INSERT INTO meta VALUES
+    ('identity', :identity), ('created_at', :created_at), ('commits', '0'), ('dimensions', '0');
 COMMIT;
 """
 
@@ -91,11 +92,8 @@ Mask = npt.NDArray[np.bool_]
 
 
 def identity(embedder_name: str, dimensions: int, chunker_version: str) -> str:
-    """Return what an index's content depends on besides the documents, such as `name@384 + chunker 1 + schema 1`."""
+    """Return what an index's content depends on besides the documents, `name@384 + chunker 1 + schema 1`."""
     return f"{embedder_name}@{dimensions} + chunker {chunker_version} + schema {SCHEMA_VERSION}"
-
-
-# ---------------------------------------------------------------------------------------------------- snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,14 +224,11 @@ def _load(connection: sqlite3.Connection, commit: int, before: Snapshot | None) 
     )
 
 
-# ---------------------------------------------------------------------------------------------------- one generation
-
-
 class _Database:
     """One generation's file, read and written by any thread of any process.
 
-    A connection serves one thread at a time and goes back to a pool; the pool is closed when nobody holds the object
-    any more, so that a question which began in an old generation ends there.
+    A connection serves one thread at a time and goes back to a pool; the pool is closed when nobody holds the
+    object any more, so that a question which began in an old generation ends there.
     """
 
     def __init__(self, path: Path, expected: str) -> None:
@@ -242,20 +237,26 @@ class _Database:
         self._close = weakref.finalize(self, _close_all, self._pool)
         self._loading = threading.Lock()
         self._snapshot: Snapshot | None = None
+        self.file = _file(path)
         with self.connection() as connection:
             found = dict(connection.execute("SELECT name, value FROM meta"))
+        if not {"identity", "created_at"} <= found.keys():
+            raise IndexingError(f"{str(path)!r} is not an index of ours; {_REBUILD}")
         self.created_at = datetime.fromisoformat(found["created_at"])
         if found["identity"] != expected:
             raise IdentityMismatch(
-                f"the index {str(path)!r} was built with {found['identity']!r} but the settings say {expected!r}; "
-                f"{_REBUILD} or set the embedding model back"
+                f"the index {str(path)!r} was built with {found['identity']!r}, "
+                f"but the settings say {expected!r}; {_REBUILD} or set the embedding model back"
             )
 
     @contextlib.contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection; SQLite's errors become IndexingErrors that name the file."""
         try:
-            connection = self._pool.pop() if self._pool else _connect(self.path)
+            try:
+                connection = self._pool.pop()
+            except IndexError:
+                connection = _connect(self.path)
             try:
                 yield connection
             finally:
@@ -269,7 +270,7 @@ class _Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection inside one transaction that is committed whole or not at all; waits for other writers."""
+        """Lend a connection inside one transaction, committed whole or not at all; wait for other writers."""
         with self.connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
@@ -314,8 +315,8 @@ class _Database:
             )
             for chunk, row in zip(chunks, rows, strict=True):
                 key = connection.execute(
-                    "INSERT INTO chunks (id, uri, position, payload, kind, facets, readers, has_rules, effective,"
-                    " superseded, vector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO chunks (id, uri, position, payload, kind, facets, readers, has_rules,"
+                    " effective, superseded, vector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         chunk.id,
                         chunk.uri,
@@ -347,16 +348,16 @@ class _Database:
     def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
         with self.connection() as connection:
             rows = connection.execute(
-                "SELECT uri, source, title, link, kind, readers, authority, effective, superseded, indexed_at, chunks"
-                " FROM documents WHERE kind = ?",
+                "SELECT uri, source, title, link, kind, readers, authority, effective, superseded,"
+                " indexed_at, chunks FROM documents WHERE kind = ?",
                 (where.kind,),
             ).fetchall()
         found = [
             DocumentInfo(
                 *(uri, source, title, link, kind, frozenset(json.loads(readers)), authority),
-                *(_day(effective), _day(superseded), datetime.fromisoformat(indexed_at), chunks),
+                *(_day(since), _day(until), datetime.fromisoformat(indexed_at), chunks),
             )
-            for uri, source, title, link, kind, readers, authority, effective, superseded, indexed_at, chunks in rows
+            for uri, source, title, link, kind, readers, authority, since, until, indexed_at, chunks in rows
         ]
         return tuple(
             sorted(
@@ -411,9 +412,10 @@ class _Database:
         )
 
     def _current(self, connection: sqlite3.Connection, deadline: float) -> Snapshot | None:
-        """Return the snapshot of this transaction's commit; None when the deadline passes before another has read it.
+        """Return the snapshot of this transaction's commit; None when another thread reads it too long.
 
-        The counter is read from the database, so that another process's commits are seen too.
+        The counter is read from the database, so that another process's commits are seen too. Who reads a
+        snapshot finishes it even beyond the deadline: the next question needs it.
         """
         (commit,) = connection.execute(
             "SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'commits'"
@@ -436,7 +438,7 @@ class _Database:
 
 
 def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
-    """Open a database that exists (`rw`) or a new one (`rwc`); a missing file is never created by accident."""
+    """Open a database that exists (`rw`) or a new one (`rwc`); no missing file is created by accident."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -466,7 +468,7 @@ def _explained(path: Path, error: sqlite3.Error) -> IndexingError:
         )
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
         return IndexingError(
-            f"the index {str(path)!r} cannot be used ({error}); check the disk and the file's rights"
+            f"the index {str(path)!r} cannot be used ({error}); check the disk and its rights, or {_REBUILD}"
         )
     return IndexingError(f"{str(path)!r} is damaged or is not an index of ours ({error}); {_REBUILD}")
 
@@ -499,14 +501,15 @@ def _check_dimensions(connection: sqlite3.Connection, uri: str, dimensions: int)
     (stored,) = connection.execute("SELECT value FROM meta WHERE name = 'dimensions'").fetchone()
     if int(stored) != dimensions:
         raise IndexingError(
-            f"document {uri!r} has vectors of {dimensions} dimensions but the index holds {stored}; {_REBUILD}"
+            f"document {uri!r} has vectors of {dimensions} dimensions, the index holds {stored}; {_REBUILD}"
         )
 
 
 def _remove(connection: sqlite3.Connection, uri: str) -> None:
     """Take a document out of every table; the words go first, because FTS5 needs the text that it indexed."""
     connection.execute(
-        "INSERT INTO words (words, rowid, title, text) SELECT 'delete', key, title, text FROM chunks WHERE uri = ?",
+        "INSERT INTO words (words, rowid, title, text)"
+        " SELECT 'delete', key, title, text FROM chunks WHERE uri = ?",
         (uri,),
     )
     connection.execute("DELETE FROM documents WHERE uri = ?", (uri,))
@@ -524,16 +527,13 @@ def _in_force(info: DocumentInfo, day: date | None) -> bool:
     return day is None or (info.effective_from or date.min) <= day < (info.superseded_on or date.max)
 
 
-# ---------------------------------------------------------------------------------------------------- arms
-
-
 def _rows(snapshot: Snapshot, keys: Sequence[int]) -> Integers:
     """Return the snapshot's rows of keys of the same commit."""
     return np.searchsorted(snapshot.keys, np.array(keys, np.int64)).astype(np.int64)
 
 
 def _lexical(connection: sqlite3.Connection, snapshot: Snapshot, query: str) -> tuple[Integers, Floats]:
-    """Rank by BM25 with the title twice as heavy as the text (Robertson and Zaragoza 2009, as FTS5 computes it)."""
+    """Rank by BM25, the title twice as heavy as the text (Robertson and Zaragoza 2009, as in FTS5)."""
     said = dict.fromkeys(words(query))
     wanted = [word for word in said if stems(word)] or list(said)
     if len(wanted) > MOST_WORDS:
@@ -544,7 +544,7 @@ def _lexical(connection: sqlite3.Connection, snapshot: Snapshot, query: str) -> 
     found = connection.execute(
         "SELECT rowid, rank FROM words WHERE words MATCH ?", (_match(wanted),)
     ).fetchall()
-    scores = np.round(-np.array([rank for _, rank in found], np.float64), 9)
+    scores = -np.array([rank for _, rank in found], np.float64)
     return _rows(snapshot, [key for key, _ in found]), scores
 
 
@@ -576,7 +576,7 @@ def _dense(
         return rows, np.zeros(0)
     if len(asked) != snapshot.matrix.shape[1]:
         raise ValueError(
-            f"the query has {len(asked)} dimensions but the index holds {snapshot.matrix.shape[1]}; {_REBUILD}"
+            f"the query has {len(asked)} dimensions, the index holds {snapshot.matrix.shape[1]}; {_REBUILD}"
         )
     norm = float(np.linalg.norm(asked))
     if not np.isfinite(norm) or not norm:
@@ -602,7 +602,8 @@ def _codes(connection: sqlite3.Connection, snapshot: Snapshot, query: str) -> tu
         for key, whole in held:
             weight = 1.0 if asked[code] and whole else _PART_WEIGHT
             scores[key] = scores.get(key, 0.0) + weight * log1p(len(snapshot.keys) / len(held))
-    return _rows(snapshot, list(scores)), np.round(np.array(list(scores.values()), np.float64), 9)
+    found: Floats = np.fromiter(scores.values(), np.float64, len(scores))
+    return _rows(snapshot, list(scores)), np.round(found, 9)
 
 
 def _graded_codes(text: str) -> dict[str, bool]:
@@ -623,9 +624,6 @@ def _chunks(connection: sqlite3.Connection, keys: Collection[int]) -> dict[int, 
     }
 
 
-# ---------------------------------------------------------------------------------------------------- the folder
-
-
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -633,8 +631,8 @@ def _utc_now() -> datetime:
 class SqliteIndex:
     """SearchIndex in a folder of this machine; any number of threads and processes may use it at once.
 
-    `for_rebuild` opens without looking at what is there, so that an index of another identity or a damaged one can be
-    rebuilt. Raises IdentityMismatch and IndexingError.
+    `for_rebuild` opens without looking at what is there, so that an index of another identity or a damaged
+    one can be rebuilt. Raises IdentityMismatch and IndexingError.
     """
 
     def __init__(
@@ -688,17 +686,18 @@ class SqliteIndex:
         return self._live().rank(query, vector, k, where, deadline)
 
     def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
-        """Return the documents of `where.kind` for these readers, in force on `where.in_force_on`, by title."""
+        """Return the documents of `where.kind` that these readers may read, in force if asked, by title."""
         return self._live().documents(where)
 
     def rebuild(self) -> SqliteGeneration:
-        """Start a new generation; raises IndexingError while another rebuild runs, here or in another process."""
+        """Start a new generation; raises IndexingError while another rebuild runs, in any process."""
         lock = self._locked(
             0.0, "another rebuild is running; wait until it is done, or stop it, and try again"
         )
         try:
+            number = self._unused()
             self._sweep()
-            database = self._create()
+            database = self._create(number)
         except BaseException:
             lock.close()
             raise
@@ -715,7 +714,7 @@ class SqliteIndex:
         return tuple(sorted(found, key=lambda info: _number(info.name), reverse=True))
 
     def rollback(self) -> GenerationInfo:
-        """Make the generation before the live one live again; what was live is removed by the next rebuild."""
+        """Make the generation before the live one live again; the next rebuild removes what was live."""
         lock = self._locked(0.0, "a rebuild is running; stop it first, then roll back")
         try:
             live, *older = _names(self._folder)
@@ -744,19 +743,18 @@ class SqliteIndex:
         self.close()
 
     def _live(self) -> _Database:
-        """Return the generation that the pointer names now; a thread that still holds another one may finish there."""
-        name = _names(self._folder)[0]
+        """Return the generation that the pointer names now; who still holds another one may finish there."""
         with self._lock:
-            if self._database is None or self._database.path.name != name:
+            name = _names(self._folder)[0]
+            if self._database is None or self._database.file != _file(self._folder / name):
                 try:
                     self._database = _Database(self._folder / name, self._identity)
-                except IdentityMismatch:
-                    raise
                 except IndexingError:
-                    # Two rebuilds may have been published and the file removed since the pointer was read.
-                    if name == _names(self._folder)[0]:
+                    # Rebuilds may have been published, and this file removed, since the pointer was read.
+                    newer = _names(self._folder)[0]
+                    if newer == name:
                         raise
-                    self._database = _Database(self._folder / _names(self._folder)[0], self._identity)
+                    self._database = _Database(self._folder / newer, self._identity)
             return self._database
 
     def _begin(self) -> None:
@@ -764,16 +762,18 @@ class SqliteIndex:
         lock = self._locked(_WAIT_SECONDS, "another process is making the index; try again when it is done")
         try:
             if not (self._folder / "current").exists():
-                database = self._create()
+                database = self._create(self._unused())
                 database.close()
                 _point(self._folder, [database.path.name])
         finally:
             lock.close()
 
-    def _create(self) -> _Database:
-        """Make an empty generation under a name that was never used; called with the lock held."""
-        numbers = [_number(path.name) for path in self._folder.glob("generation-*.db*")]
-        path = self._folder / f"generation-{max(numbers, default=0) + 1}.db"
+    def _unused(self) -> int:
+        return max((_number(path.name) for path in self._folder.glob("generation-*.db*")), default=0) + 1
+
+    def _create(self, number: int) -> _Database:
+        """Make an empty generation; called with the lock held."""
+        path = self._folder / f"generation-{number}.db"
         try:
             with contextlib.closing(_connect(path, "rwc")) as connection:
                 for statement in _SCHEMA.split(";\n"):
@@ -848,7 +848,7 @@ class SqliteGeneration:
         return self._database.rank(query, vector, k, where, deadline)
 
     def publish(self) -> None:
-        """Check the file and make it the live generation; raises IndexingError and leaves the live one when it is damaged."""
+        """Check the file and make it the live generation; a damaged one raises IndexingError."""
         path = self._database.path
         with self._database.connection() as connection:
             connection.execute("INSERT INTO words (words) VALUES ('optimize')")
@@ -878,6 +878,14 @@ class SqliteGeneration:
                 return
         _unlink(path)
         self._held.close()
+
+
+def _file(path: Path) -> tuple[str, int]:
+    """Tell one generation's file from another, even where a later one got the name of a removed one."""
+    try:
+        return path.name, path.stat().st_ino
+    except OSError:
+        return path.name, 0
 
 
 def _number(name: str) -> int:

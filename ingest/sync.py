@@ -1,0 +1,286 @@
+"""Bring an index up to date with a source: only what changed is parsed, cut, embedded and written."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import assert_never
+
+import numpy as np
+
+from ingest.chunk import chunk
+from ingest.config import ChunkSettings
+from ingest.embed import Embedder
+from ingest.errors import IndexingError, SourceError, TwohopError
+from ingest.index import Generation, SearchIndex, Vectors, Writable
+from ingest.sources import Changed, Complete, Failed, Gone, Source, Unchanged
+from ingest.types import Chunk, Document
+
+ToDocument = Callable[[Changed], Document]
+Progress = Callable[[int, str], None]
+"""Called after each document with how many were looked at and the uri of the last one."""
+
+_BATCH_CHUNKS = 64
+"""Chunks embedded at once, of as many documents as it takes; each document is written by itself all the same."""
+_LINES = 20
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What one sync did to one source's documents."""
+
+    source: str
+    at: datetime
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
+    """Uri and reason; what the index held of such a document before stays."""
+    failure: str = ""
+    """Why the source could not be listed to its end, so that nothing was removed; empty if it was."""
+    chunks: int = 0
+    """Chunks of the documents that were added or changed."""
+    embedded: int = 0
+    """Chunks that were embedded; none in a dry run."""
+    seconds: float = 0.0
+    dry_run: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether the source was listed to its end."""
+        return not self.failure
+
+    def summary(self) -> str:
+        """Return what happened in one line, and a line for the failure and for each document that was skipped."""
+        did = "would be " if self.dry_run else ""
+        counts = (
+            f"{self.source}: {did}{len(self.added)} added, {len(self.changed)} changed, "
+            f"{len(self.removed)} removed, {len(self.skipped)} skipped, {len(self.unchanged)} unchanged "
+            f"({self.chunks} chunks, {self.seconds:.1f} s)"
+        )
+        failure = [f"  not listed to its end, nothing was removed: {self.failure}"] if self.failure else []
+        skipped = [f"  skipped {uri}: {reason}" for uri, reason in self.skipped]
+        return "\n".join([counts, *failure, *_few(skipped)])
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the summary's lines and the name of every document that was added, changed or removed."""
+        named = [
+            f"  {did} {uri}"
+            for did, uris in (("added", self.added), ("changed", self.changed), ("removed", self.removed))
+            for uri in uris
+        ]
+        return (*self.summary().split("\n"), *named)
+
+
+def _few(lines: Sequence[str]) -> Sequence[str]:
+    return lines if len(lines) <= _LINES else [*lines[:_LINES], f"  and {len(lines) - _LINES} more"]
+
+
+@dataclass(slots=True)
+class _Run:
+    """One sync under way: what it did so far and the documents that are cut but not yet written."""
+
+    index: Writable
+    embedder: Embedder
+    known: Mapping[str, str]
+    dry_run: bool
+    waiting: dict[str, tuple[Document, list[Chunk]]] = field(default_factory=dict)
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    chunks: int = 0
+    embedded: int = 0
+
+    def add(self, document: Document, chunks: list[Chunk]) -> None:
+        """Take a document; write what waits when there is enough of it."""
+        self.waiting[document.uri] = (document, chunks)
+        if sum(len(of) for _, of in self.waiting.values()) >= _BATCH_CHUNKS:
+            self.write()
+
+    def write(self) -> None:
+        """Embed what waits in one go and write it document by document."""
+        waiting, self.waiting = list(self.waiting.values()), {}
+        try:
+            vectors = self._embed([piece for _, chunks in waiting for piece in chunks])
+        except Exception:
+            # One of them is poison: embed them one by one to find out which.
+            for document, chunks in waiting:
+                try:
+                    alone = self._embed(chunks)
+                except Exception as error:
+                    self.skipped[document.uri] = _reason(error, document.uri)
+                else:
+                    self._write(document, chunks, alone)
+            return
+        start = 0
+        for document, chunks in waiting:
+            self._write(document, chunks, vectors[start : start + len(chunks)])
+            start += len(chunks)
+
+    def _embed(self, chunks: Sequence[Chunk]) -> Vectors:
+        if self.dry_run or not chunks:
+            return np.zeros((len(chunks), self.embedder.dimensions), np.float32)
+        vectors = self.embedder.embed([piece.text for piece in chunks], kind="passage")
+        self.embedded += len(chunks)
+        return vectors
+
+    def _write(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+        if not self.dry_run:
+            try:
+                self.index.replace(document, chunks, vectors)
+            except UnicodeError as error:
+                self.skipped[document.uri] = _reason(error, document.uri)
+                return
+        (self.changed if document.uri in self.known else self.added).append(document.uri)
+        self.chunks += len(chunks)
+
+    def remove(self, uris: Iterable[str]) -> None:
+        """Take documents out of the index."""
+        for uri in uris:
+            if not self.dry_run:
+                self.index.delete(uri)
+            self.removed.append(uri)
+
+
+def sync(
+    source: Source,
+    index: Writable,
+    embedder: Embedder,
+    to_document: ToDocument,
+    chunk_settings: ChunkSettings,
+    *,
+    now: datetime,
+    on_progress: Progress | None = None,
+    dry_run: bool = False,
+) -> SyncReport:
+    """Bring `index` up to date with one source and return what was done.
+
+    A document is embedded before anything of it is written, and written in one step with its revision, so that a run
+    that is stopped anywhere is finished by the next one. One that cannot be read, cut or embedded is skipped by name.
+    Documents leave the index only after the source was listed to its end, and only this source's. A dry run reads and
+    cuts, but embeds and writes nothing. Raises IndexingError when the index cannot be read or written.
+    """
+    began = time.monotonic()
+    run = _Run(index, embedder, index.revisions(source.name), dry_run)
+    listed: set[str] = set()
+    unchanged: list[str] = []
+    gone: set[str] = set()
+    failure = "the listing ended before it was whole"
+    changes = source.changes(run.known)
+    while True:
+        # Only the source's own errors are its failure; ours, such as a full disk, end the run.
+        try:
+            change = next(changes, None)
+        except Exception as error:
+            failure = _reason(error, source.name)
+            break
+        match change:
+            case None:
+                break
+            case Complete():
+                failure = ""
+                continue
+            case Unchanged(uri):
+                unchanged.append(uri)
+            case Gone(uri):
+                gone.add(uri)
+            case Failed(uri, reason):
+                run.skipped[uri] = reason
+            case Changed(uri):
+                try:
+                    document = _document(change, source.name, to_document)
+                    run.add(document, _cut(document, embedder, chunk_settings))
+                except IndexingError:
+                    raise
+                except Exception as error:
+                    run.skipped[uri] = _reason(error, uri)
+            case _:
+                assert_never(change)
+        listed.add(uri)
+        if on_progress:
+            on_progress(len(listed), uri)
+    run.write()
+    if not failure:
+        run.remove(uri for uri in run.known if uri in gone or uri not in listed)
+    if not dry_run:
+        index.flush()
+    return SyncReport(
+        source=source.name,
+        at=now,
+        added=tuple(run.added),
+        changed=tuple(run.changed),
+        removed=tuple(run.removed),
+        unchanged=tuple(unchanged),
+        skipped=tuple(run.skipped.items()),
+        failure=failure,
+        chunks=run.chunks,
+        embedded=run.embedded,
+        seconds=time.monotonic() - began,
+        dry_run=dry_run,
+    )
+
+
+def rebuild(
+    sources: Iterable[tuple[Source, ToDocument]],
+    index: SearchIndex,
+    embedder: Embedder,
+    chunk_settings: ChunkSettings,
+    *,
+    now: datetime,
+    verify: Callable[[Generation], None] = lambda _: None,
+    on_progress: Progress | None = None,
+) -> tuple[SyncReport, ...]:
+    """Index every source into a new generation and make it the live one; until then the old one answers.
+
+    `verify` may search the new generation and raises to refuse it. A source that is not listed to its end, a refusal
+    or any other error leaves the live generation as it is; the first raises IndexingError.
+    """
+    generation = index.rebuild()
+    try:
+        reports = tuple(
+            sync(source, generation, embedder, to_document, chunk_settings, now=now, on_progress=on_progress)
+            for source, to_document in sources
+        )
+        for report in reports:
+            if not report.complete:
+                raise IndexingError(
+                    f"the index was not rebuilt, because source {report.source!r} could not be listed "
+                    f"({report.failure}); mend that and run `twohop index --rebuild` again"
+                )
+        verify(generation)
+        generation.publish()
+    except BaseException:
+        generation.discard()
+        raise
+    return reports
+
+
+def _document(changed: Changed, source: str, to_document: ToDocument) -> Document:
+    """Read a document and refuse one that would be written in another one's place."""
+    if not changed.uri.startswith(f"{source}:"):
+        raise SourceError(f"its uri does not begin with {f'{source}:'!r}; mend the source")
+    document = to_document(changed)
+    expected = (changed.uri, source, changed.revision)
+    if (document.uri, document.source, document.revision) != expected:
+        raise SourceError(f"it was read as {document.uri!r} of {document.source!r}; mend the source")
+    return document
+
+
+def _cut(document: Document, embedder: Embedder, settings: ChunkSettings) -> list[Chunk]:
+    limit = min(settings.max_tokens, embedder.max_tokens)
+    return chunk(document, embedder.count, limit, settings.overlap_tokens)
+
+
+def _reason(error: Exception, name: str) -> str:
+    """Return the text for a person; what nobody wrote for a person is logged with its traceback."""
+    if isinstance(error, TwohopError):
+        return str(error)
+    _log.error("%s: %s", name, error, exc_info=error)
+    return f"{type(error).__name__}: {error}"
