@@ -22,10 +22,10 @@ class Draft:
     replies: tuple[Reply, ...]
 
 
-async def run(text: str, now: Message, evidence: Evidence, model: ChatModel, tools: Toolbox, budget: Budget) -> Draft:
+async def run(asked: Message, evidence: Evidence, model: ChatModel, tools: Toolbox, budget: Budget) -> Draft:
     """Let the model search until it answers or a limit is met, then ask once more without tools.
 
-    The request is built anew each turn from the evidence pool, so that it is bounded; `now` is the user's message.
+    The request is built anew each turn from the evidence pool, so that it is bounded; `asked` is the user's message.
     Raises ModelError.
     """
     replies: list[Reply] = []
@@ -36,8 +36,10 @@ async def run(text: str, now: Message, evidence: Evidence, model: ChatModel, too
         if stop:
             break
         budget.turns += 1
-        user = _with(now, evidence)
-        reply = await _ask(model, [Message("system", prompts.AGENT), user, *transcript[-6:]], budget, tools=True)
+        user = _with(asked, evidence)
+        reply = await _ask(
+            model, [Message("system", prompts.AGENT), user, *transcript[-6:]], budget, tools=True
+        )
         replies.append(reply)
         if not reply.calls:
             if reply.text.strip() and reply.finish == "stop":
@@ -61,7 +63,7 @@ async def run(text: str, now: Message, evidence: Evidence, model: ChatModel, too
                 break
         else:
             stalled = 0
-    last = await final(_with(now, evidence), model, budget)
+    last = await final(_with(asked, evidence), model, budget)
     return Draft(last.text, stop, (*replies, last))
 
 
@@ -72,7 +74,9 @@ async def final(user: Message, model: ChatModel, budget: Budget) -> Reply:
     return Reply("", (), reply.usage, reply.finish) if reply.calls or reply.finish == "length" else reply
 
 
-async def repair(draft: str, problems: Sequence[str], user: Message, model: ChatModel, budget: Budget) -> Reply:
+async def repair(
+    draft: str, problems: Sequence[str], user: Message, model: ChatModel, budget: Budget
+) -> Reply:
     """Ask once more, naming what was wrong with the draft."""
     told = prompts.REPAIR.format(problems="; ".join(problems[:6]))
     messages = [Message("system", prompts.ANSWER), user, Message("assistant", draft), Message("user", told)]

@@ -24,7 +24,8 @@ from ingest.dates import Calendar
 from ingest.embed import Embedder, SentenceTransformerEmbedder
 from ingest.errors import ConfigError
 from ingest.index.sqlite import SqliteIndex, identity
-from ingest.sources.folder import FolderSource, to_document
+from ingest.parse import to_document
+from ingest.sources.folder import FolderSource
 from ingest.sources.tickets import TicketSource, ticket_document
 from ingest.sync import SyncReport, sync
 from ingest.tickets import ImportReport, TicketStore
@@ -59,7 +60,9 @@ class Asked:
 class Desk:
     """Everything that answers: the pipeline's parts, the stores, the index."""
 
-    def __init__(self, settings: Settings, embedder: Embedder | None = None, model: ChatModel | None = None) -> None:
+    def __init__(
+        self, settings: Settings, embedder: Embedder | None = None, model: ChatModel | None = None
+    ) -> None:
         if settings.model:
             raise ConfigError(
                 f"TWOHOP_MODEL = {settings.model!r}: this version answers without a language model; unset it"
@@ -70,7 +73,9 @@ class Desk:
         data = settings.data
         self.store = Store(settings.database_url or f"sqlite:///{data / 'state.db'}")
         self.tickets = TicketStore(
-            settings.tickets_database_url or f"sqlite:///{data / 'tickets.db'}", settings.tickets, settings.calendar
+            settings.tickets_database_url or f"sqlite:///{data / 'tickets.db'}",
+            settings.tickets,
+            settings.calendar,
         )
         self.index = SqliteIndex(
             data / "index", identity(self.embedder.name, self.embedder.dimensions, CHUNKER_VERSION)
@@ -98,7 +103,9 @@ class Desk:
         """Return the names that the tickets and documents know now."""
         values = dict(self.tickets.values())
         status, priority = values.pop("status", ()), values.pop("priority", ())
-        everyone = Where(readers=frozenset({MEMBERS, *self.settings.access.groups, *self.tickets.settings.readers}))
+        everyone = Where(
+            readers=frozenset({MEMBERS, *self.settings.access.groups, *self.tickets.settings.readers})
+        )
         return Gazetteer(
             facets=values,
             status=status,
@@ -135,7 +142,7 @@ class Desk:
         turn = await self._store_run(lambda: self.store.keep(question, answer, mode, ms, after=after))
         return Asked(turn, answer)
 
-    def sync_documents(self, paths: Sequence[Path] = (), *, progress: bool = False) -> SyncReport:
+    def sync_documents(self, paths: Sequence[Path] = ()) -> SyncReport:
         """Bring the index up to date with the folders."""
         sources: SourceSettings = self.settings.sources
         if paths:
@@ -152,12 +159,11 @@ class Desk:
     def sync_tickets(self) -> SyncReport:
         """Bring the similarity index up to date with the ticket table."""
         now = datetime.now(self.zone)
-        return sync(
-            TicketSource(self.tickets, now), self.index, self.embedder, ticket_document, self.settings.chunks, now=now
-        )
+        source = TicketSource(self.tickets.all_for_index(now))
+        return sync(source, self.index, self.embedder, ticket_document, self.settings.chunks, now=now)
 
     def import_tickets(self, path: Path) -> ImportReport:
-        """Import a ticket file, then make its tickets searchable."""
+        """Import a ticket file."""
         return self.tickets.import_csv(path, datetime.now(self.zone))
 
     def close(self) -> None:

@@ -16,15 +16,65 @@ from ingest.atoms import atoms, negated, same, sentences, stems, words
 
 MARKER = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
 _MONTHS = frozenset(
-    "january february march april may june july august september october november december enero febrero marzo abril "
-    "mayo junio julio agosto septiembre octubre noviembre diciembre".split()
+    [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "enero",
+        "febrero",
+        "marzo",
+        "abril",
+        "mayo",
+        "junio",
+        "julio",
+        "agosto",
+        "septiembre",
+        "octubre",
+        "noviembre",
+        "diciembre",
+    ]
 )
 _GROUNDED = 0.6
 """Share of a sentence's content stems that its sources must hold."""
 _SMALL = frozenset(
     stem
-    for word in "found says say according states stated source sources document documents rule rules also note see here following "
-    "answer question ticket tickets evidence terms section page yes".split()
+    for word in [
+        "found",
+        "says",
+        "say",
+        "according",
+        "states",
+        "stated",
+        "source",
+        "sources",
+        "document",
+        "documents",
+        "rule",
+        "rules",
+        "also",
+        "note",
+        "see",
+        "here",
+        "following",
+        "answer",
+        "question",
+        "ticket",
+        "tickets",
+        "evidence",
+        "terms",
+        "section",
+        "page",
+        "yes",
+    ]
     for stem in stems(word)
 )
 
@@ -73,7 +123,9 @@ def _units(line: str) -> Iterable[tuple[str, tuple[int, ...]]]:
     """Yield the sentences of a line with the numbers each one cites; a line's unmarked sentences belong to its next marker."""
     if not line.strip():
         return
-    pieces = [m.group().strip() for m in re.finditer(r".+?(?:[.!?:;]?[”\"’)]*(?:\s*\[[\d,\s]+\])+[.!?]?|$)", line)]
+    pieces = [
+        m.group().strip() for m in re.finditer(r".+?(?:[.!?:;]?[”\"’)]*(?:\s*\[[\d,\s]+\])+[.!?]?|$)", line)
+    ]
     pieces = [piece for piece in pieces if piece]
     pending: list[str] = []
     for piece in pieces:
@@ -143,7 +195,9 @@ def _against(sentence: str, verdict: Verdict, items: Sequence[EvidenceItem]) -> 
     lead = words(plain)[:2]
     if lead and lead[0] in ("yes", "no", "si") and verdict.decision in ("yes", "no", "undecided", "due"):
         return "gives an outcome of its own"
-    held = {stem for item in items for stem in stems(f"{item.title} {item.section} {item.text}")} | set(stems(verdict.text))
+    held = {stem for item in items for stem in stems(f"{item.title} {item.section} {item.text}")} | set(
+        stems(verdict.text)
+    )
     foreign = [stem for stem in stems(plain) if stem not in held and stem not in _SMALL]
     if foreign:
         return "words an outcome beside the verdict"
@@ -202,4 +256,3 @@ def _quote(item: EvidenceItem, near: str) -> str:
     options: list[str] = [line for line in sentences(body) if len(line) > 2] or [body]
     best = max(options, key=lambda line: len(wanted & set(stems(line))) / (len(set(stems(line))) + 3))
     return best if len(best) <= 400 else best[:397] + "…"
-

@@ -12,28 +12,30 @@ from datetime import datetime
 from datetime import time as clock
 from importlib import metadata, resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 from zoneinfo import ZoneInfo
 
 import typer
 from rich.console import Console
 
 from bot.config import SECRETS, Settings, load
-from bot.types import Step
+from bot.types import Mode, Step
 from ingest.errors import IdentityMismatch, TwohopError
 
 if TYPE_CHECKING:
     from bot.app import Asked, Desk
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="A support desk that reads twice."
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="A support desk that reads twice.",
 )
 tickets_app = typer.Typer(no_args_is_help=True, help="Import tickets.")
 app.add_typer(tickets_app, name="tickets")
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
-ModeOption = Literal["gated", "agent", "naive", "hybrid"]
 Config = Annotated[Path | None, typer.Option("--config", envvar="TWOHOP_CONFIG", help="Settings file.")]
 
 TOUR = (
@@ -111,9 +113,9 @@ def _forget_index(settings: Settings) -> None:
 def _prepare(desk: Desk) -> None:
     """Index what is configured, saying what was done; quiet where nothing changed."""
     for path in desk.settings.tickets.csv:
-        report = desk.import_tickets(path)
-        if report.added or report.changed or report.skipped:
-            err.print(report.summary(), markup=False)
+        imported = desk.import_tickets(path)
+        if imported.added or imported.changed or imported.skipped:
+            err.print(imported.summary(), markup=False)
     for report in (desk.sync_documents(), desk.sync_tickets()):
         if report.added or report.changed or report.removed or report.skipped:
             err.print(report.summary(), markup=False)
@@ -127,14 +129,18 @@ def _now(text: str, zone: str) -> datetime:
         raise TwohopError(f"--now {text!r} is no date; write 2026-09-26 or 2026-09-26T10:00") from error
     if len(text) <= 10:
         moment = datetime.combine(moment.date(), clock(12))
-    return moment.replace(tzinfo=ZoneInfo(zone)) if moment.tzinfo is None else moment.astimezone(ZoneInfo(zone))
+    return (
+        moment.replace(tzinfo=ZoneInfo(zone)) if moment.tzinfo is None else moment.astimezone(ZoneInfo(zone))
+    )
 
 
 def _step(step: Step) -> None:
     found = ", ".join(step.found[:4]) + (" …" if len(step.found) > 4 else "") or step.error or "nothing"
     arguments = ", ".join(f"{name}={value!r}" for name, value in step.arguments.items())
     why = f"  ({step.purpose})" if step.purpose else ""
-    out.print(f"  {step.by}: {step.tool}({arguments}) → {found}  {step.ms} ms{why}", style="dim", markup=False)
+    out.print(
+        f"  {step.by}: {step.tool}({arguments}) → {found}  {step.ms} ms{why}", style="dim", markup=False
+    )
 
 
 def _show(asked: Asked) -> None:
@@ -161,7 +167,9 @@ def _loading() -> None:
 def demo(config: Config = None) -> None:
     """Index the sample company and ask a tour of questions that ends with ticket 4812 and its follow-up."""
     began = time.monotonic()
-    out.print("Twohop: a tour on the sample company Albarán (invoicing software); the desk's clock is 26 September 2026.")
+    out.print(
+        "Twohop: a tour on the sample company Albarán (invoicing software); the desk's clock is 26 September 2026."
+    )
     _loading()
     with opened(demo_settings(load(config)), rebuild=True) as desk:
         _prepare(desk)
@@ -200,7 +208,7 @@ def _prompt(desk: Desk, now: datetime, after: str) -> None:
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    mode: Annotated[ModeOption, typer.Option(help="naive and hybrid are baselines for comparison.")] = "gated",
+    mode: Annotated[Mode, typer.Option(help="naive and hybrid are baselines for comparison.")] = "gated",
     show_trace: Annotated[bool, typer.Option("--trace", help="Show the steps.")] = False,
     user: Annotated[str, typer.Option("--as", help="Ask with this user's rights.")] = "",
     now: Annotated[str, typer.Option(help="The desk's date or time, ISO.")] = "",
@@ -213,7 +221,10 @@ def ask(
     if not question.strip():
         raise TwohopError("the question is empty; write it in quotes")
     if is_sample:
-        err.print("nothing is configured: asking the sample company (twohop index PATH… takes your own folder)", style="dim")
+        err.print(
+            "nothing is configured: asking the sample company (twohop index PATH… takes your own folder)",
+            style="dim",
+        )
     _loading()
     with opened(settings, rebuild=is_sample) as desk:
         if is_sample:
@@ -233,7 +244,9 @@ def ask(
 
 @app.command()
 def index(
-    paths: Annotated[list[Path] | None, typer.Argument(help="Folders or files of Markdown, text or HTML.")] = None,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Folders or files of Markdown, text or HTML.")
+    ] = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Start the index anew.")] = False,
     config: Config = None,
 ) -> None:
@@ -241,7 +254,9 @@ def index(
     settings = load(config)
     chosen = tuple(paths or ()) or settings.sources.paths
     if not chosen and not settings.tickets.csv:
-        raise TwohopError("nothing to index; name a folder (twohop index PATH…) or set sources.paths in twohop.toml")
+        raise TwohopError(
+            "nothing to index; name a folder (twohop index PATH…) or set sources.paths in twohop.toml"
+        )
     _loading()
     if rebuild:
         _forget_index(settings)
@@ -249,7 +264,7 @@ def index(
     with opened(settings, rebuild=rebuild) as desk:
         for path in settings.tickets.csv:
             out.print(desk.import_tickets(path).summary(), markup=False)
-        reports = ([desk.sync_documents(chosen, progress=True)] if chosen else []) + [desk.sync_tickets()]
+        reports = ([desk.sync_documents(chosen)] if chosen else []) + [desk.sync_tickets()]
         for report in reports:
             out.print(report.summary(), markup=False)
             failed |= not report.complete
@@ -272,21 +287,27 @@ def import_(
 
 @app.command("eval")
 def evaluate(
-    files: Annotated[list[Path] | None, typer.Argument(help="Question sets; the sample's own without any.")] = None,
-    mode: Annotated[list[ModeOption] | None, typer.Option(help="Modes to compare.")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Question sets; the sample's own without any.")
+    ] = None,
+    modes: Annotated[str, typer.Option(help="Modes to compare, separated by commas.")] = "gated",
     failures: Annotated[bool, typer.Option("--failures", help="List what was not right.")] = False,
     config: Config = None,
 ) -> None:
     """Ask labelled questions in one or more modes and print what was right, per type."""
     from bot.evaluate import evaluate as run
 
+    wanted = [mode.strip() for mode in modes.split(",")]
+    for mode in wanted:
+        if mode not in get_args(Mode):
+            raise TwohopError(f"--modes {mode!r}: the modes are {', '.join(get_args(Mode))}")
     settings, is_sample = settings_for(config)
     chosen = files or sorted(sample().glob("questions*.jsonl"))
     _loading()
     with opened(settings, rebuild=is_sample) as desk:
         _prepare(desk)
         for path in chosen:
-            out.print(run(desk, path, mode or ["gated"], failures=failures), markup=False)
+            out.print(run(desk, path, cast(list[Mode], wanted), failures=failures), markup=False)
 
 
 @app.command()
@@ -304,7 +325,10 @@ def trace(
     finally:
         store.close()
     detail = kept.detail
-    out.print(f"turn {kept.id}  {kept.asked_at:%Y-%m-%d %H:%M} UTC  {kept.user}  mode {kept.mode}  clock {kept.now}", markup=False)
+    out.print(
+        f"turn {kept.id}  {kept.asked_at:%Y-%m-%d %H:%M} UTC  {kept.user}  mode {kept.mode}  clock {kept.now}",
+        markup=False,
+    )
     out.print(f"asked     {kept.question}", markup=False)
     if kept.standalone != kept.question:
         out.print(f"searched  {kept.standalone}", markup=False)
@@ -312,9 +336,14 @@ def trace(
     for step in detail["steps"]:
         arguments = json.dumps(step["arguments"], ensure_ascii=False)
         found = step["error"] or ", ".join(step["found"]) or "nothing"
-        out.print(f"step      {step['by']}: {step['tool']} {arguments} → {found}  {step['ms']} ms  {step['purpose']}", markup=False)
+        out.print(
+            f"step      {step['by']}: {step['tool']} {arguments} → {found}  {step['ms']} ms  {step['purpose']}",
+            markup=False,
+        )
     for reply in detail["replies"]:
-        said = reply["text"] or ", ".join(f"{c['name']} {c['arguments']}" for c in reply["calls"]) or "(nothing)"
+        said = (
+            reply["text"] or ", ".join(f"{c['name']} {c['arguments']}" for c in reply["calls"]) or "(nothing)"
+        )
         out.print(f"model     {said}", markup=False)
     for reason in detail["rejected"]:
         out.print(f"rejected  {reason}", markup=False)
@@ -371,7 +400,11 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
         try:
             held = desk.index.documents(Where(readers=desk.asker().readers))
             newest = max((d.indexed_at for d in held), default=None)
-            return f"{len(held)} documents, {sum(d.chunks for d in held)} chunks, last indexed {newest:%Y-%m-%d %H:%M}" if newest else "empty"
+            return (
+                f"{len(held)} documents, {sum(d.chunks for d in held)} chunks, last indexed {newest:%Y-%m-%d %H:%M}"
+                if newest
+                else "empty"
+            )
         finally:
             desk.close()
 

@@ -156,7 +156,9 @@ def load(file: Path | None, environ: Mapping[str, str] | None = None) -> Setting
         try:
             values = tomllib.loads(chosen.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-            raise ConfigError(f"{str(chosen)!r} cannot be read: {error}; mend the file and try again") from error
+            raise ConfigError(
+                f"{str(chosen)!r} cannot be read: {error}; mend the file and try again"
+            ) from error
     elif file is not None:
         raise ConfigError(f"settings file {str(file)!r} does not exist; check --config or TWOHOP_CONFIG")
     for name, setting in VENDOR_NAMES.items():
@@ -183,4 +185,6 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
         section = Settings.model_fields.get(path[0])
         inner = getattr(section.annotation, "model_fields", None) if section else None
         if path[0] not in known or (len(path) > 1 and (inner is None or path[1] not in inner)):
-            raise ConfigError(f"unknown setting {name!r} in the environment; see the settings table in README.md")
+            raise ConfigError(
+                f"unknown setting {name!r} in the environment; see the settings table in README.md"
+            )

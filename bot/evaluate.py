@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot import pipeline
 from bot.app import Desk
-from bot.types import Answer, Asker, Mode, PastTurn, Path as RoutePath, Question, Shape
+from bot.types import Answer, Asker, Mode, PastTurn, Question, Shape
+from bot.types import Path as RoutePath
 from ingest.atoms import words
 from ingest.errors import ConfigError
 
@@ -61,7 +62,9 @@ def read(path: Path) -> list[Labelled]:
             try:
                 questions.append(Labelled.model_validate_json(line))
             except ValidationError as error:
-                raise ConfigError(f"{path.name} line {number}: {error.errors()[0]['msg']} at {error.errors()[0]['loc']}") from error
+                raise ConfigError(
+                    f"{path.name} line {number}: {error.errors()[0]['msg']} at {error.errors()[0]['loc']}"
+                ) from error
     return questions
 
 
@@ -72,17 +75,25 @@ def judge(question: Labelled, answer: Answer) -> Judged:
     forbidden = [text for text in question.must_not if _fold(text) in said]
     refused = answer.shape in ("not_found", "clarify")
     if question.shape in ("not_found", "clarify"):
-        right = refused and not forbidden and (question.shape == answer.shape or question.shape == "not_found")
+        right = (
+            refused and not forbidden and (question.shape == answer.shape or question.shape == "not_found")
+        )
     elif question.shape == "chat":
         right = answer.shape == "chat" and not missing and not forbidden
     else:
         right = not refused and answer.shape != "chat" and not missing and not forbidden
     outcome: Outcome = "right" if right else "refused" if refused else "wrong"
-    seen = list(dict.fromkeys([*(item.source for item in answer.used), *(s for st in answer.steps for s in st.found)]))
+    seen = list(
+        dict.fromkeys([*(item.source for item in answer.used), *(s for st in answer.steps for s in st.found)])
+    )
     cited = [citation.source for citation in answer.citations]
     first = list(dict.fromkeys([*cited, *seen]))[:K]
     wanted = [source.replace("tickets:", "ticket:") for source in question.sources]
-    recalled = all(source in first for source in wanted) if wanted and question.shape not in ("not_found", "chat") else None
+    recalled = (
+        all(source in first for source in wanted)
+        if wanted and question.shape not in ("not_found", "chat")
+        else None
+    )
     why = "; ".join(
         part
         for part in (
@@ -103,12 +114,17 @@ async def ask(desk: Desk, question: Labelled, mode: Mode) -> Answer:
     """Ask one labelled question at its clock, with its history asked as past turns."""
     now = datetime.combine(question.now, time(12), desk.zone)
     asker = Asker("evaluation", frozenset(question.asker_readers))
-    past = []
+    past: list[PastTurn] = []
     for i, turn in enumerate(question.history):
         asked = turn["question"]
         before = await pipeline.answer(Question(asked, asker, now, tuple(past)), desk.parts)
         tickets = [item.ticket for item in before.used if item.ticket]
-        rows = [row for item in before.used if item.kind == "table" and len(item.tickets) == 1 for row in item.tickets]
+        rows = [
+            row
+            for item in before.used
+            if item.kind == "table" and len(item.tickets) == 1
+            for row in item.tickets
+        ]
         past.append(
             PastTurn(
                 str(i),
@@ -147,10 +163,15 @@ def table(judged: Sequence[Judged]) -> list[str]:
     groups: dict[str, list[Judged]] = defaultdict(list)
     for j in judged:
         groups[j.question.type].append(j)
-    rows = ["| type | n | route | all sources @5 | right | wrong | refused |", "|---|---|---|---|---|---|---|"]
+    rows = [
+        "| type | n | route | all sources @5 | right | wrong | refused |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, group in [*sorted(groups.items()), ("all", list(judged))]:
         recalled = [j.recalled for j in group if j.recalled is not None]
         share = f"{sum(recalled)}/{len(recalled)}" if recalled else "–"
         counts = [sum(j.outcome == outcome for j in group) for outcome in ("right", "wrong", "refused")]
-        rows.append(f"| {name} | {len(group)} | {sum(j.routed for j in group)} | {share} | {counts[0]} | {counts[1]} | {counts[2]} |")
+        rows.append(
+            f"| {name} | {len(group)} | {sum(j.routed for j in group)} | {share} | {counts[0]} | {counts[1]} | {counts[2]} |"
+        )
     return rows

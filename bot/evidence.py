@@ -121,7 +121,9 @@ def ticket_text(ticket: Ticket, label: str) -> str:
     }
     lines = [f"Ticket {label}: {ticket.subject}"]
     lines += [f"{name}: {value}" for name, value in fields.items() if value]
-    lines += [text for text in (ticket.body, ticket.resolution and f"Resolution: {ticket.resolution}") if text]
+    lines += [
+        text for text in (ticket.body, ticket.resolution and f"Resolution: {ticket.resolution}") if text
+    ]
     return "\n".join(lines)
 
 

@@ -144,7 +144,9 @@ def route(reading: Reading) -> Route:
         if value and not mentions(reading.text, [value])
     ]
     if "rule" in wanted and lacking:
-        reasons.append(f"asks for a rule, and the ticket brings what the question lacks: {', '.join(lacking)}")
+        reasons.append(
+            f"asks for a rule, and the ticket brings what the question lacks: {', '.join(lacking)}"
+        )
     if "compare" in wanted:
         reasons.append("compares")
     if "aggregate" in wanted:

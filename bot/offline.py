@@ -18,10 +18,9 @@ from typing import Any
 
 from bot.gate import asks
 from bot.types import Budget, EvidenceItem, Gazetteer, Message, Reply, Tool, ToolCall
-from ingest.atoms import atoms, codes, mentions, resolve_date, sentences, stems, words
+from ingest.atoms import atoms, codes, mentions, resolve_date, sentences, stems, words, written_out
 from ingest.dates import relative_date
 from ingest.embed import Embedder
-from ingest.parse import written_out
 
 NOTE = "Answered without a language model: sentences quoted from the sources, dates computed by rule."
 MOST_CALLS = 6
@@ -30,6 +29,11 @@ NEAR = 0.42
 """Cosine between question and sentence from which a sentence may answer, with the coverage below."""
 COVERED = 0.5
 """Share (by weight) of the question's words that the best item must hold."""
+
+
+_ABOUT = re.compile(
+    r"\b(?:about|mention(?:s|ing)?|regarding|concerning)\s+(?:an?\s+|the\s+)?([\w-]+)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,9 @@ class OfflineModel:
         names = self._names()
         if tools:
             done = [(call.name, call.arguments) for message in messages for call in message.calls]
-            calls = [call for call in plan(asked.text, asked.evidence, names, asked.now.date()) if call not in done]
+            calls = [
+                call for call in plan(asked.text, asked.evidence, names, asked.now.date()) if call not in done
+            ]
             if calls and len(done) < MOST_CALLS:
                 return Reply(
                     "",
@@ -106,8 +112,8 @@ class OfflineModel:
         options = [(item, line) for item in docs for line in quotable(item)]
         if not options:
             return []
-        wanted = [stem for stem in dict.fromkeys(stems(text))]
-        pool = [set(stems(f"{item.title} {item.section} {line}")) for item, line in options]
+        wanted = list(dict.fromkeys(stems(text)))
+        pool = [frozenset(stems(f"{item.title} {item.section} {line}")) for item, line in options]
         frequency = Counter(stem for held in pool for stem in held)
         weight = {stem: math.log(1 + len(pool) / (1 + frequency[stem])) for stem in wanted}
         total = sum(weight.values()) or 1.0
@@ -116,17 +122,31 @@ class OfflineModel:
         )
         near = vectors @ self._embedder.embed([text], kind="query")[0]
         scored = [
-            Line(item, line, 0.6 * float(near[i]) + 0.4 * sum(weight[s] for s in wanted if s in pool[i]) / total, float(near[i]))
+            Line(
+                item,
+                line,
+                0.6 * float(near[i]) + 0.4 * sum(weight[s] for s in wanted if s in pool[i]) / total,
+                float(near[i]),
+            )
             for i, (item, line) in enumerate(options)
         ]
         scored.sort(key=lambda line: (-line.score, line.item.n))
         compared = [value for values in names.facets.values() for value in mentions(text, values)]
         if "compare" in asks(text) and len(compared) < 2:
-            compared = next((list(values) for name, values in names.facets.items() if name in words(text) or f"{name}s" in words(text)), [])
+            compared = next(
+                (
+                    list(values)
+                    for name, values in names.facets.items()
+                    if name in words(text) or f"{name}s" in words(text)
+                ),
+                [],
+            )
         chosen: list[Line] = []
         if len(compared) > 1:
             for value in compared:
-                best = [ln for ln in scored if mentions(f"{ln.item.title} {ln.item.section} {ln.text}", [value])]
+                best = [
+                    ln for ln in scored if mentions(f"{ln.item.title} {ln.item.section} {ln.text}", [value])
+                ]
                 chosen += [ln for ln in best[:2] if ln not in chosen]
             return chosen[:8]
         for line in scored:
@@ -142,11 +162,15 @@ class OfflineModel:
         best = lines[0]
         held = set(stems(f"{best.item.title} {best.item.section} {best.item.text}"))
         wanted = set(stems(text))
-        everywhere = Counter(stem for item in docs for stem in set(stems(f"{item.title} {item.section} {item.text}")))
+        everywhere = Counter(
+            stem for item in docs for stem in set(stems(f"{item.title} {item.section} {item.text}"))
+        )
         weight = {stem: 1 / (1 + everywhere[stem]) ** 0.5 for stem in wanted}
         covered = sum(weight[s] for s in wanted & held) / (sum(weight.values()) or 1.0)
-        codes_asked = {code for code in codes(text)}
-        if codes_asked and not any(code in codes(f"{item.title} {item.text}") for item in docs for code in codes_asked):
+        codes_asked = set(codes(text))
+        if codes_asked and not any(
+            code in codes(f"{item.title} {item.text}") for item in docs for code in codes_asked
+        ):
             return False
         return best.nearness >= NEAR and covered >= COVERED
 
@@ -209,7 +233,9 @@ def plan(text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: d
         calls.append(("find_tickets", filters))
     if "similar" in wanted:
         named = [item.ticket.number for item in rows if item.ticket]
-        calls.append(("similar_tickets", {"number": named[0]} if named and len(named) == 1 else {"text": text}))
+        calls.append(
+            ("similar_tickets", {"number": named[0]} if named and len(named) == 1 else {"text": text})
+        )
     topic = " ".join(stem for stem in words(text) if stems(stem))
     if "compare" in wanted:
         compared = [value for values in names.facets.values() for value in mentions(text, values)]
@@ -219,7 +245,9 @@ def plan(text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: d
         without = topic
         for value in compared:
             without = re.sub(rf"\b{re.escape(' '.join(words(value)))}\b", " ", without)
-        calls += [("search_docs", {"query": " ".join(f"{value} {without}".split())}) for value in compared[:4]]
+        calls += [
+            ("search_docs", {"query": " ".join(f"{value} {without}".split())}) for value in compared[:4]
+        ]
     shown = " ".join(item.text for item in evidence if item.chunk is not None)
     titles = {item.title for item in evidence}
     calls += [
@@ -235,14 +263,20 @@ def ticket_filters(text: str, names: Gazetteer, today: date) -> dict[str, Any]:
     """Read the filters of a ticket list off a question: names the tickets know, dates, what to count by."""
     plain = words(text)
     filters: dict[str, Any] = {}
-    for field, values in (("customer", names.customers), ("status", names.status), ("priority", names.priority)):
+    for field, values in (
+        ("customer", names.customers),
+        ("status", names.status),
+        ("priority", names.priority),
+    ):
         found = mentions(text, values)
         if len(found) == 1:
             filters[field] = found[0]
     for assignee in names.assignees:
-        if mentions(text, [assignee]) or words(assignee)[:1] and words(assignee)[0] in plain:
+        if mentions(text, [assignee]) or (words(assignee)[:1] and words(assignee)[0] in plain):
             filters["assignee"] = assignee
-    facets = {name: found[0] for name, values in names.facets.items() if len(found := mentions(text, values)) == 1}
+    facets = {
+        name: found[0] for name, values in names.facets.items() if len(found := mentions(text, values)) == 1
+    }
     if facets:
         filters["facets"] = facets
     span = _span(text, today)
@@ -258,11 +292,12 @@ def ticket_filters(text: str, names: Gazetteer, today: date) -> dict[str, Any]:
         filters["text"] = asked[0]
     elif quoted := re.search(r"[\"“']([^\"”']{3,60})[\"”']", text):
         filters["text"] = quoted[1]
-    elif about := re.search(r"\b(?:about|mention(?:s|ing)?|regarding|concerning)\s+(?:an?\s+|the\s+)?([\w-]+)", text, re.IGNORECASE):
-        if not mentions(about[1], [*names.customers, *names.status]):
-            filters["text"] = about[1]
+    elif (about := _ABOUT.search(text)) and not mentions(about[1], [*names.customers, *names.status]):
+        filters["text"] = about[1]
     fields = [*names.facets, "status", "priority", "assignee", "customer"]
-    by = re.search(rf"\b(?:by|per|each|every|which)\s+({'|'.join(map(re.escape, fields))})s?\b", " ".join(plain))
+    by = re.search(
+        rf"\b(?:by|per|each|every|which)\s+({'|'.join(map(re.escape, fields))})s?\b", " ".join(plain)
+    )
     if by:
         filters["count_by"] = by[1]
     elif "who" in plain and "most" in plain:

@@ -17,7 +17,6 @@ from bot.types import (
     Answer,
     Budget,
     ChatModel,
-    EvidenceItem,
     Gazetteer,
     Limits,
     Message,
@@ -92,7 +91,9 @@ class _Turn:
         await self._read()
         unclear = await self._first_hop()
         if unclear:
-            return self._answer("clarify", unclear, Route("direct", ("the question does not say which ticket",)), None)
+            return self._answer(
+                "clarify", unclear, Route("direct", ("the question does not say which ticket",)), None
+            )
         case = self._case()
         await self._second_search(case)
         decided = self._decide(case)
@@ -174,7 +175,12 @@ class _Turn:
             await self._call("get_ticket", {"number": ticket.number}, "the question names it")
         wanted = gate.asks(self.text)
         customers = mentions(self.text, self.names.customers)
-        if not self._named() and len(customers) == 1 and "aggregate" not in wanted and "similar" not in wanted:
+        if (
+            not self._named()
+            and len(customers) == 1
+            and "aggregate" not in wanted
+            and "similar" not in wanted
+        ):
             unclear = await self._by_customer(customers[0], wanted)
             if unclear:
                 return unclear
@@ -204,7 +210,9 @@ class _Turn:
             )
             return f"{customer} has {len(fitting)} tickets that could be meant. Which one?\n{listed}"
         self.tools.allow(fitting[0].number)
-        await self._call("get_ticket", {"number": fitting[0].number}, f"the only ticket of {customer} about it")
+        await self._call(
+            "get_ticket", {"number": fitting[0].number}, f"the only ticket of {customer} about it"
+        )
         return ""
 
     def _topic(self) -> frozenset[str]:
@@ -236,7 +244,9 @@ class _Turn:
         )
         self.rules |= {hit.chunk.id: hit.chunk for hit in hits}
         if case.evidence and lacking:
-            await self._call("search_docs", {"query": query, "kind": "rules"}, f"the ticket brings {', '.join(lacking)}")
+            await self._call(
+                "search_docs", {"query": query, "kind": "rules"}, f"the ticket brings {', '.join(lacking)}"
+            )
 
     def _decide(self, case: verdict.Case) -> Verdict | None:
         """Let code decide where a rule does, and pin what decides it."""
@@ -267,7 +277,7 @@ class _Turn:
                 if reply.text.strip():
                     return reply.text, "answered", route
                 route = Route("agent", (*route.reasons, "one search did not answer: escalated"))
-            draft = await agent.run(self.text, self._message(), self.evidence, model, self.tools, self.budget)
+            draft = await agent.run(self._message(), self.evidence, model, self.tools, self.budget)
             self.replies += draft.replies
             return draft.text, draft.stop, route
         except ModelError as error:
@@ -317,10 +327,16 @@ class _Turn:
         return Message("user", self.text, self.evidence.shown, self.question.now)
 
     def _nothing(self) -> str:
-        searched = [f"“{s.arguments.get('query', self.text)}”" for s in self.tools.steps if s.tool == "search_docs"]
+        searched = [
+            f"“{s.arguments.get('query', self.text)}”" for s in self.tools.steps if s.tool == "search_docs"
+        ]
         missing = "; ".join(self.gaps)
         where = f" I searched the documents for {', '.join(dict.fromkeys(searched))}." if searched else ""
-        said = f"{missing[0].upper()}{missing[1:]}." if missing else "I could not find that in the sources I can read."
+        said = (
+            f"{missing[0].upper()}{missing[1:]}."
+            if missing
+            else "I could not find that in the sources I can read."
+        )
         return f"{said}{where} Please ask {self.parts.words.contact}."
 
     def _answer(
@@ -340,9 +356,13 @@ class _Turn:
         if by_code and shape in ("answered", "partial"):
             body += f"\n\n{self.parts.fallback.note}"
         cited = {c.source for c in citations}
-        used = [item for item in shown.values() if item.source in cited or (decided and item.id in decided.used)]
+        used = [
+            item for item in shown.values() if item.source in cited or (decided and item.id in decided.used)
+        ]
         if decided:
-            numbers = {id_: n for c in citations for id_, i in shown.items() if i.source == c.source for n in (c.n,)}
+            numbers = {
+                id_: n for c in citations for id_, i in shown.items() if i.source == c.source for n in (c.n,)
+            }
             decided = dataclasses.replace(decided, text=verdict.numbered(decided, numbers))
         return Answer(
             shape=shape,

@@ -52,7 +52,9 @@ class Retriever:
         """Return the `k` best of documents and tickets in one ranking: what a bot without control would search."""
         found = [self.rank(query, replace(where, kind=kind), deadline).arms for kind in ("doc", "ticket")]
         merged = {
-            arm: [s.chunk for s in sorted((s for of in found for s in of.get(arm, ())), key=lambda s: -s.score)]
+            arm: [
+                s.chunk for s in sorted((s for of in found for s in of.get(arm, ())), key=lambda s: -s.score)
+            ]
             for arm in arms
         }
         return fuse(merged)[:k]

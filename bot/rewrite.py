@@ -30,7 +30,10 @@ _TICKET = re.compile(
     re.IGNORECASE,
 )
 _THE_ONE = re.compile(r"\b(?:the|that) one\b", re.IGNORECASE)
-_ELLIPSIS = re.compile(r"^(?:(?:and|or|but|ok|okay|so|then|y|e)\b[ ,]*)*(?:(?:what|how) (?:about|if)|and|y|what of|same for|for|but)\b", re.IGNORECASE)
+_ELLIPSIS = re.compile(
+    r"^(?:(?:and|or|but|ok|okay|so|then|y|e)\b[ ,]*)*(?:(?:what|how) (?:about|if)|and|y|what of|same for|for|but)\b",
+    re.IGNORECASE,
+)
 
 
 async def standalone(
@@ -59,7 +62,7 @@ async def standalone(
     except (ModelError, json.JSONDecodeError, KeyError, TypeError):
         proposal = ""
     if isinstance(proposal, str) and proposal.strip() and not adds(proposal, f"{ask}\n{by_rule}"):
-        return proposal.strip()
+        return str(proposal).strip()
     return by_rule
 
 
@@ -81,7 +84,11 @@ def absolute(question: Question) -> str:
     text = question.text
     for phrase, start, end in reversed(relative_date(text, question.now.date())):
         at = text.casefold().rfind(phrase.casefold())
-        said = f"on {format_date(start)}" if start == end else f"between {format_date(start)} and {format_date(end)}"
+        said = (
+            f"on {format_date(start)}"
+            if start == end
+            else f"between {format_date(start)} and {format_date(end)}"
+        )
         if at >= 0:
             text = text[:at] + said + text[at + len(phrase) :]
     return re.sub(r"\b(on|in|since) (on|between) ", r"\2 ", text)

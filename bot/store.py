@@ -65,10 +65,15 @@ class Store:
         """Release the connections."""
         self._engine.dispose()
 
-    def keep(self, question: Question, answer: Answer, mode: Mode, ms: int, *, after: str = "", id_: str = "") -> Turn:
+    def keep(
+        self, question: Question, answer: Answer, mode: Mode, ms: int, *, after: str = "", id_: str = ""
+    ) -> Turn:
         """Write one turn and return it."""
         seen = [item.ticket for item in answer.used if item.ticket] + [
-            row for item in answer.used if item.kind == "table" and len(item.tickets) == 1 for row in item.tickets
+            row
+            for item in answer.used
+            if item.kind == "table" and len(item.tickets) == 1
+            for row in item.tickets
         ]
         turn = Turn(
             id=id_ or uuid.uuid4().hex[:12],
@@ -105,7 +110,11 @@ class Store:
                 query = query.where(col(Turn.id).startswith(id_, autoescape=True))
             found = session.exec(query.limit(2)).all()
         if not found:
-            raise TwohopError(f"there is no turn {id_!r}; `twohop trace` shows the latest" if id_ else "nothing was asked yet")
+            raise TwohopError(
+                f"there is no turn {id_!r}; `twohop trace` shows the latest"
+                if id_
+                else "nothing was asked yet"
+            )
         if id_ and len(found) > 1 and found[0].id != id_:
             raise TwohopError(f"several turns begin with {id_!r}; give more of the id")
         return found[0]
@@ -139,7 +148,9 @@ def public(answer: Answer, id_: str, ms: int) -> Mapping[str, Any]:
         "turn": id_,
         "shape": answer.shape,
         "text": answer.text,
-        "verdict": {"decision": verdict.decision, "text": verdict.text, "facts": dict(verdict.facts)} if verdict else None,
+        "verdict": {"decision": verdict.decision, "text": verdict.text, "facts": dict(verdict.facts)}
+        if verdict
+        else None,
         "citations": [asdict(citation) for citation in answer.citations],
         "route": {"path": answer.route.path, "reasons": list(answer.route.reasons)},
         "steps": [

@@ -162,7 +162,9 @@ class Toolbox:
     def _readers(self) -> frozenset[str]:
         return self._question.asker.readers
 
-    async def call(self, call: ToolCall, *, by: Literal["code", "model"] = "model", purpose: str = "") -> Result:
+    async def call(
+        self, call: ToolCall, *, by: Literal["code", "model"] = "model", purpose: str = ""
+    ) -> Result:
         """Run one call; whatever goes wrong comes back as text that says what to do instead."""
         began = time.monotonic()
         arguments: dict[str, Any] = {}
@@ -204,7 +206,9 @@ class Toolbox:
             union = before | tokens
             if before == tokens or (union and len(before & tokens) / len(union) >= 0.8):
                 self.repeats += 1
-                return Result("", error="this was searched already; use its results or search for something else")
+                return Result(
+                    "", error="this was searched already; use its results or search for something else"
+                )
         self._past[(name, f"{key[1]}\x00{len(self._past)}")] = tokens
         return None
 
@@ -233,9 +237,7 @@ class Toolbox:
             if name not in known:
                 raise TwohopError(f"there is no facet {name!r}; the facets are {', '.join(known)}")
         day = None if asks_for_the_past(self._standalone) else self._question.now.date()
-        where = self._where(
-            facets=arguments.facets, rules_only=arguments.kind == "rules", in_force_on=day
-        )
+        where = self._where(facets=arguments.facets, rules_only=arguments.kind == "rules", in_force_on=day)
         hits = await self._compute(
             lambda: self._retriever.search(arguments.query, where, self._shown, self._budget.deadline)
         )
@@ -297,7 +299,9 @@ class Toolbox:
         allowed |= {row.number for item in self._evidence.shown for row in item.tickets}
         allowed |= {ticket.number for ticket in self._evidence.tickets}
         if number not in allowed:
-            raise TwohopError(f"ticket {number} is not in the question; only tickets that it names can be read")
+            raise TwohopError(
+                f"ticket {number} is not in the question; only tickets that it names can be read"
+            )
         ticket = await self._store(lambda: self._tickets.get(number, self._readers))
         if ticket is None:
             raise TwohopError(f"there is no ticket {number} that you may read")
@@ -315,7 +319,9 @@ class Toolbox:
         filters = TicketFilter(**arguments.model_dump())
         page = await self._store(lambda: self._tickets.find(filters, self._readers))
         asked = {k: v for k, v in arguments.model_dump(mode="json", exclude_defaults=True).items() if v}
-        described = ", ".join(f"{name} {_plain(value)}" for name, value in asked.items() if name not in ("limit", "order"))
+        described = ", ".join(
+            f"{name} {_plain(value)}" for name, value in asked.items() if name not in ("limit", "order")
+        )
         lines = [f"Tickets ({described or 'all'}): {page.total} found"]
         lines += [f"{name or '(none)'}: {count}" for name, count in page.counts.items()]
         lines += [
@@ -360,7 +366,9 @@ class Toolbox:
         found = [atom for text in sources for atom in atoms(text)]
         dates = {resolve_date(atom, now) for atom in found if atom.kind == "date"}
         if day not in dates:
-            raise TwohopError(f"{format_date(day)} is in no evidence; a deadline is computed from dates that are")
+            raise TwohopError(
+                f"{format_date(day)} is in no evidence; a deadline is computed from dates that are"
+            )
         said = format_duration(arguments.amount, arguments.unit)
         durations = {atom.value for atom in found if atom.kind == "duration"}
         if not {atom.value for atom in atoms(said)} & durations:
@@ -386,7 +394,24 @@ class Toolbox:
 def asks_for_the_past(text: str) -> bool:
     """Tell whether a question is about texts that are no longer in force."""
     plain = set(words(text))
-    return bool(plain & {"old", "older", "previous", "previously", "former", "formerly", "used", "superseded", "earlier", "history", "before", "antes", "anterior"})
+    return bool(
+        plain
+        & {
+            "old",
+            "older",
+            "previous",
+            "previously",
+            "former",
+            "formerly",
+            "used",
+            "superseded",
+            "earlier",
+            "history",
+            "before",
+            "antes",
+            "anterior",
+        }
+    )
 
 
 def _json(text: str) -> Any:
@@ -404,4 +429,6 @@ def _plain(value: object) -> str:
 
 def _list(items: Sequence[EvidenceItem]) -> str:
     """Name what was found by its evidence numbers; the texts stand in the evidence."""
-    return "found " + "; ".join(f"[{item.n}] {item.title}{' > ' + item.section if item.section else ''}" for item in items)
+    return "found " + "; ".join(
+        f"[{item.n}] {item.title}{' > ' + item.section if item.section else ''}" for item in items
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from bot.gate import asks
@@ -22,15 +22,81 @@ from ingest.types import AUTHORITY, Chunk, Rule, Ticket
 
 GENERIC = frozenset(
     stem
-    for word in (
-        "customer client account ticket case company plan subscription entitled eligible entitlement allowed get give "
-        "still ask asked request requested apply applies rule policy long many much day days hour hours time date deadline "
-        "window due end ends close closed expire have has possible right want like know please tell shop store user "
-        "person one now today make back happen cliente tiene derecho plazo puede"
-    ).split()
+    for word in [
+        "customer",
+        "client",
+        "account",
+        "ticket",
+        "case",
+        "company",
+        "plan",
+        "subscription",
+        "entitled",
+        "eligible",
+        "entitlement",
+        "allowed",
+        "get",
+        "give",
+        "still",
+        "ask",
+        "asked",
+        "request",
+        "requested",
+        "apply",
+        "applies",
+        "rule",
+        "policy",
+        "long",
+        "many",
+        "much",
+        "day",
+        "days",
+        "hour",
+        "hours",
+        "time",
+        "date",
+        "deadline",
+        "window",
+        "due",
+        "end",
+        "ends",
+        "close",
+        "closed",
+        "expire",
+        "have",
+        "has",
+        "possible",
+        "right",
+        "want",
+        "like",
+        "know",
+        "please",
+        "tell",
+        "shop",
+        "store",
+        "user",
+        "person",
+        "one",
+        "now",
+        "today",
+        "make",
+        "back",
+        "happen",
+        "cliente",
+        "tiene",
+        "derecho",
+        "plazo",
+        "puede",
+    ]
     for stem in stems(word)
 )
 """Words that ask for a rule without saying which."""
+
+
+_TURNED = re.compile(
+    r"\b(too late|expired?|lapsed?|is over|was over|missed|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late)\b"
+)
+"""Words of a question whose literal yes means that the time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +113,8 @@ class Case:
     evidence: str = ""
     """Id of the evidence item that holds it; empty when the question itself states it."""
     customer: str = ""
+    turned: bool = False
+    """The question asks whether the time is over, not whether it is still running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +176,9 @@ def case_of(ticket: Ticket, label: str, evidence: str) -> Case:
     )
 
 
-def case_in(text: str, vocabulary: Mapping[str, Collection[str]], anchors: Iterable[str], now: datetime) -> Case:
+def case_in(
+    text: str, vocabulary: Mapping[str, Collection[str]], anchors: Iterable[str], now: datetime
+) -> Case:
     """Read a case off the question itself: facet values it names, and dates that stand beside an anchor word."""
     facts = {
         name: found[0]
@@ -129,7 +199,9 @@ def case_in(text: str, vocabulary: Mapping[str, Collection[str]], anchors: Itera
     return Case("this case", facts, events, actions, text=text)
 
 
-def topic_of(text: str, vocabulary: Mapping[str, Collection[str]], synonyms: Mapping[str, Sequence[str]]) -> frozenset[str]:
+def topic_of(
+    text: str, vocabulary: Mapping[str, Collection[str]], synonyms: Mapping[str, Sequence[str]]
+) -> frozenset[str]:
     """Return the stems that say what a question is about: no ids, dates, facet values, or words that merely ask."""
     plain = text
     spoken = " ".join(words(text))
@@ -139,7 +211,9 @@ def topic_of(text: str, vocabulary: Mapping[str, Collection[str]], synonyms: Map
             added.append(word)
     for atom in reversed(atoms(text)):
         plain = plain[: atom.start] + " " + plain[atom.end :]
-    named = {stem for values in vocabulary.values() for value in mentions(text, values) for stem in stems(value)}
+    named = {
+        stem for values in vocabulary.values() for value in mentions(text, values) for stem in stems(value)
+    }
     return (frozenset(stems(plain)) - GENERIC - named) | frozenset(s for word in added for s in stems(word))
 
 
@@ -158,6 +232,7 @@ def decide(
     `chunks` are all rule-bearing chunks that the asker may read and that may concern the topic. The verdict is
     `undecided`, with its gaps, where a rule is there but a fact or a date is missing, or where rules are tied.
     """
+    case = replace(case, turned=bool(_TURNED.search(" ".join(words(text)))))
     topic = topic_of(text, vocabulary, synonyms)
     heads = _heads(topic, case)
     verdicts: list[Verdict] = []
@@ -252,11 +327,18 @@ def _one(
     best = ordered[0]
     rivals = [c for c in ordered[1:] if c.precedence == best.precedence and c.outcome != best.outcome]
     rivals = [c for c in rivals if c.rule.uri != best.rule.uri or _same_matter(c, best)]
-    unknown = [c for c in live if c.fit == "unknown" and c.rule.authority != "chat" and c.precedence > best.precedence]
+    unknown = [
+        c
+        for c in live
+        if c.fit == "unknown" and c.rule.authority != "chat" and c.precedence > best.precedence
+    ]
     others = [
         c
         for c in applying
-        if c is not best and c.outcome != best.outcome and c.precedence != best.precedence and c.rule.amount is not None
+        if c is not best
+        and c.outcome != best.outcome
+        and c.precedence != best.precedence
+        and c.rule.amount is not None
     ]
     if rivals:
         return _tied([best, *rivals[:2]], case)
@@ -312,23 +394,30 @@ def _apply(
         gap = f"the date of the {wanted} is not in {case.label}"
         decision: Decision = "undecided" if case.evidence else "rule"
         return _with_others(decision, text, best, others, used, case, (gap,) if case.evidence else ())
-    name, start = event
+    _, start = event
     end = deadline(start, rule.amount, rule.unit, calendar, before=rule.before)
     when, what = _moment(action, rule, case, now)
-    ends = f"{_said(rule)}, so it {'had to be done by' if rule.before else 'runs until'} {format_date(end.at)}"
+    ends = (
+        f"{_said(rule)}, so it {'had to be done by' if rule.before else 'runs until'} {format_date(end.at)}"
+    )
     formula = f"({end.formula})"
     if when is None:
-        text = (
-            f"For {_who(case, best)} it is due by {format_date(end.at)} {ticket}: {_said(rule)} {own} {formula}. {why}"
-        )
+        text = f"For {_who(case, best)} it is due by {format_date(end.at)} {ticket}: {_said(rule)} {own} {formula}. {why}"
         return _with_others("due", text, best, others, used, case, ())
     met = end.met_by(when)
     text = (
-        f"{'Yes' if met else 'No'}. For {_who(case, best)} the rule is {ends} {formula}; {what} came on "
+        f"{_lead(met, case)}. For {_who(case, best)} the rule is {ends} {formula}; {what} came on "
         f"{format_date(when)}, {end.margin(when).text} {ticket}{own}. {why}"
     )
     gaps = tuple(f"to be checked by a person: {condition}" for condition in rule.conditions)
     return _with_others("yes" if met else "no", text, best, others, used, case, gaps)
+
+
+def _lead(met: bool, case: Case) -> str:
+    """Answer the question as it was put: "is it too late?" is answered no where the time still runs."""
+    if case.turned:
+        return "No, it is in time" if met else "Yes, it is past"
+    return "Yes" if met else "No"
 
 
 def _moment(action: str, rule: Rule, case: Case, now: datetime) -> tuple[date | datetime | None, str]:
@@ -357,7 +446,7 @@ def _with_others(
     gaps: tuple[str, ...],
 ) -> Verdict:
     seen = {best.outcome}
-    notes = []
+    notes: list[str] = []
     for other in sorted(others, key=lambda c: c.precedence, reverse=True):
         if other.outcome in seen or len(notes) == 2:
             continue
@@ -366,7 +455,9 @@ def _with_others(
         notes.append(
             f"{_place(other.rule)} says {_said(other.rule)} {Cite.of(other.chunk.id)}; {_because(best, other)}."
         )
-    return Verdict(decision, " ".join([text, *notes]), tuple(dict.fromkeys(used)), best.rule, dict(case.facts), gaps)
+    return Verdict(
+        decision, " ".join([text, *notes]), tuple(dict.fromkeys(used)), best.rule, dict(case.facts), gaps
+    )
 
 
 def _because(best: Candidate, other: Candidate) -> str:
@@ -384,9 +475,15 @@ def _because(best: Candidate, other: Candidate) -> str:
 
 def _tied(tied: list[Candidate], case: Case) -> Verdict:
     lines = [f"{_place(c.rule)} says {_said(c.rule)}: {_quote(c.rule)} {Cite.of(c.chunk.id)}" for c in tied]
-    text = f"Two rules of equal weight disagree for {case.label}, so a person must decide. " + ". ".join(lines) + "."
+    text = (
+        f"Two rules of equal weight disagree for {case.label}, so a person must decide. "
+        + ". ".join(lines)
+        + "."
+    )
     used = ([case.evidence] if case.evidence else []) + [c.chunk.id for c in tied]
-    return Verdict("undecided", text, tuple(used), None, dict(case.facts), ("which of the two rules applies",))
+    return Verdict(
+        "undecided", text, tuple(used), None, dict(case.facts), ("which of the two rules applies",)
+    )
 
 
 def _depends(best: Candidate, unknown: list[Candidate], case: Case) -> Verdict:
@@ -402,12 +499,21 @@ def _depends(best: Candidate, unknown: list[Candidate], case: Case) -> Verdict:
         + "."
     )
     used = ([case.evidence] if case.evidence else []) + [best.chunk.id, *(c.chunk.id for c in unknown[:6])]
-    return Verdict("undecided", text, tuple(dict.fromkeys(used)), None, dict(case.facts), tuple(f"which {m}" for m in missing))
+    return Verdict(
+        "undecided",
+        text,
+        tuple(dict.fromkeys(used)),
+        None,
+        dict(case.facts),
+        tuple(f"which {m}" for m in missing),
+    )
 
 
 def _together(verdicts: list[Verdict]) -> Verdict:
     decisions = {verdict.decision for verdict in verdicts}
-    decision: Decision = decisions.pop() if len(decisions) == 1 else "undecided" if "undecided" in decisions else "no"
+    decision: Decision = (
+        decisions.pop() if len(decisions) == 1 else "undecided" if "undecided" in decisions else "no"
+    )
     return Verdict(
         decision,
         "\n".join(verdict.text for verdict in verdicts),

@@ -50,7 +50,16 @@ async def posted(desk: Desk, model: ScriptedModel, mode: str, question: str = QU
 async def test_a_confident_no_is_never_posted(sample: Desk, text: str, mode: str) -> None:
     answered = await posted(sample, confident(text), mode)
     right(answered)
-    for word in ("lapsed", "missed", "out of luck", "too late", "refused", "not possible", "28 August", "Two weeks"):
+    for word in (
+        "lapsed",
+        "missed",
+        "out of luck",
+        "too late",
+        "refused",
+        "not possible",
+        "28 August",
+        "Two weeks",
+    ):
         assert word not in answered.text
 
 
@@ -92,7 +101,9 @@ async def test_a_citation_of_nothing_is_not_posted(sample: Desk, mode: str) -> N
 
 async def test_a_model_that_never_stops_ends_within_its_turns(sample: Desk) -> None:
     queries = iter(range(1000))
-    model = ScriptedModel(lambda _: calls(("search_docs", {"query": f"subject number {next(queries)} of plan"})), forever=True)
+    model = ScriptedModel(
+        lambda _: calls(("search_docs", {"query": f"subject number {next(queries)} of plan"})), forever=True
+    )
     answered = await posted(sample, model, "agent")
     right(answered)
     assert answered.stop

@@ -77,15 +77,20 @@ async def test_the_baselines_do_not_answer_it(sample: Desk, mode: str) -> None:
 @pytest.mark.parametrize("mode", ["gated", "agent"])
 async def test_no_other_customers_ticket_reaches_a_prompt(sample: Desk, mode: str) -> None:
     model = ScriptedModel(
-        calls(("get_ticket", {"number": "4821"}), ("similar_tickets", {"text": "refund"}), ("find_tickets", {"text": "refund"})),
+        calls(
+            ("get_ticket", {"number": "4821"}),
+            ("similar_tickets", {"text": "refund"}),
+            ("find_tickets", {"text": "refund"}),
+        ),
         calls(("similar_tickets", {"number": "4812"})),
         says("It is as the terms say [1]."),
         forever=True,
     )
     with_model = dataclasses.replace(sample.parts, model=model)
+    from datetime import datetime
+
     from bot import pipeline
     from bot.types import Question
-    from datetime import datetime
 
     moment = datetime(2026, 9, 26, 12, tzinfo=sample.zone)
     answered = await pipeline.answer(Question(QUESTION, sample.asker(), moment), with_model, mode)  # type: ignore[arg-type]
@@ -128,7 +133,9 @@ def grid() -> Iterator[tuple[dict[str, str], bool, date | None]]:
             yield row, last is not None and asked <= (window or 0), last
 
 
-async def test_the_grid_of_plans_billings_and_days(tmp_path_factory: pytest.TempPathFactory, embedder: object) -> None:
+async def test_the_grid_of_plans_billings_and_days(
+    tmp_path_factory: pytest.TempPathFactory, embedder: object
+) -> None:
     from bot.cli import sample as folder
     from bot.config import load
     from tests.desks import Settings  # type: ignore[attr-defined]
@@ -146,7 +153,9 @@ async def test_the_grid_of_plans_billings_and_days(tmp_path_factory: pytest.Temp
     desk = prepared(settings, embedder)  # type: ignore[arg-type]
     try:
         for row, yes, last in rows:
-            answered = await answer(desk, f"Is the customer on ticket {row['number']} entitled to a refund?", "2026-12-01T09:00")
+            answered = await answer(
+                desk, f"Is the customer on ticket {row['number']} entitled to a refund?", "2026-12-01T09:00"
+            )
             what = (row["plan"], row["billing"], row["charged_on"], row["refund_requested_on"], answered.text)
             assert answered.verdict is not None, what
             assert answered.verdict.decision == ("yes" if yes else "no"), what
@@ -161,7 +170,9 @@ async def test_the_follow_up_finds_the_shops_other_ticket(sample: Desk) -> None:
 
     now = datetime(2026, 9, 26, 10, tzinfo=sample.zone)
     first = await sample.answer(QUESTION, now=now)
-    second = await sample.answer("what about the one the same shop opened yesterday?", now=now, after=first.turn.id)
+    second = await sample.answer(
+        "what about the one the same shop opened yesterday?", now=now, after=first.turn.id
+    )
     assert "Ortega Hardware" in second.answer.standalone
     assert "25 September 2026" in second.answer.standalone
     own = next(

@@ -51,7 +51,28 @@ def assert_whole(text: str, title: str, chunks: list[Chunk], limit: int, count: 
 
 
 word = st.sampled_from(
-    ["refund", "window", "Team", "annual", "días", "14", "naïve", "東京都", "🎉", "👩🏽\u200d🔧", "don't", "e.g.", "x_y", "a|b", "#1", "`code`", "**bold**", "-", "\\|", "[a](b)"]
+    [
+        "refund",
+        "window",
+        "Team",
+        "annual",
+        "días",
+        "14",
+        "naïve",
+        "東京都",
+        "🎉",
+        "👩🏽\u200d🔧",
+        "don't",
+        "e.g.",
+        "x_y",
+        "a|b",
+        "#1",
+        "`code`",
+        "**bold**",
+        "-",
+        "\\|",
+        "[a](b)",
+    ]
 )
 sentence = st.lists(word, min_size=1, max_size=40).map(lambda found: " ".join(found) + ".")
 paragraph = st.lists(sentence, min_size=1, max_size=4).map("\n".join)
