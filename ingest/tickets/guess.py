@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from zoneinfo import ZoneInfo
 
 from ingest.atoms import fold
 from ingest.config import TicketSettings
 from ingest.tickets.numbers import Numbers
-from ingest.tickets.table import Unreadable, read_date
+from ingest.tickets.table import looks_dated
 
 FIELDS = (
     "number",
@@ -38,7 +38,7 @@ _SYNONYMS: Mapping[str, str] = MappingProxyType(
             "ticket number, ticket no, ticket nr, ticket num, ticket id, ticket ref, ticket "
             "reference, ticket key, id ticket, case number, case no, case id, case ref, case "
             "reference, incident number, incident id, issue key, issue id, request id, rma number, "
-            "numero de ticket, numero de caso, numero de incidencia, n ticket, ticket, case, "
+            "numero de ticket, numero de caso, numero de incidencia, n ticket, no ticket, num ticket, numero ticket, numero caso, no caso, no incidencia, ticket, case, "
             "incident, rma, incidencia, caso, tique, key, number, numero, no, nr, num, n, ref, "
             "reference, referencia, display id, id"
         ),
@@ -118,10 +118,11 @@ _NOUNS: Mapping[str, str] = MappingProxyType(
         )
     )
 )
-_DATE_WORDS = frozenset(_words("at on date time datetime timestamp day of the when fecha de del la el hora"))
+_DATE_WORDS = frozenset(
+    _words("at on to date time datetime timestamp day of the when fecha de del la el hora")
+)
 _RUNS = re.compile(r"[A-Z]+|[0-9]+|.", re.DOTALL)
 _ANY_CODE = r"(?=[A-Z_./-]*\d)[A-Z0-9]+(?:[-_./][A-Z0-9]+)*"
-_ZONE = ZoneInfo("UTC")
 _MOST_VALUES = 200
 _LONGEST_VALUE = 40
 
@@ -177,7 +178,7 @@ def describe(settings: TicketSettings) -> tuple[str, ...]:
             or "none"
         )
 
-    spelled = " or ".join([f"{prefix}…" for prefix in settings.prefixes] or ["#…"])
+    spelled = " or ".join(f"{prefix}…" for prefix in settings.prefixes or ("#",))
     return (
         f"fields: {pairs(settings.columns)}",
         f"facets: {pairs(settings.facets)}",
@@ -190,7 +191,7 @@ def describe(settings: TicketSettings) -> tuple[str, ...]:
 
 def _tokens(name: str) -> list[str]:
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    return re.findall(r"[^\W_]+", fold(apart))
+    return re.findall(r"[^\W_]+", fold(unicodedata.normalize("NFKC", apart)))
 
 
 def _fields(columns: Mapping[str, list[str]], taken: set[str], settings: TicketSettings) -> dict[str, str]:
@@ -221,27 +222,17 @@ def _fields(columns: Mapping[str, list[str]], taken: set[str], settings: TicketS
     return {field: found[field] for field in FIELDS if field in found}
 
 
-def _most(values: Sequence[str], test: Callable[[str], bool]) -> bool:
-    return bool(values) and sum(map(test, values)) >= 0.8 * len(values)
-
-
-def _is_date(value: str) -> bool:
-    try:
-        return read_date(value, False, _ZONE) is not None
-    except Unreadable:
-        try:
-            return read_date(value, True, _ZONE) is not None
-        except Unreadable:
-            return False
+def _most(values: Sequence[str], test: Callable[[str], bool], share: float = 0.8) -> bool:
+    return bool(values) and sum(map(test, values)) >= share * len(values)
 
 
 def _holds_dates(name: str, values: Sequence[str]) -> bool:
-    if values:
-        return _most(values, _is_date)
+    """Tell whether a column holds dates; one that is called like a date may hold a few other things."""
     tokens = _tokens(name)
-    return bool(tokens) and (
-        tokens[-1] in ("at", "on", "date", "el") or "fecha" in tokens or "date" in tokens
-    )
+    called = bool(tokens) and (tokens[-1] in ("at", "on", "el") or bool({"date", "fecha"} & set(tokens)))
+    if not values:
+        return called
+    return _most(values, looks_dated, 0.5 if called else 0.8)
 
 
 def _event(tokens: Sequence[str]) -> str:
@@ -281,11 +272,11 @@ def _number_format(values: Sequence[str], settings: TicketSettings) -> dict[str,
     prefix = prefixes.pop() if len(prefixes) == 1 else ""
     bare = [value.upper().removeprefix(prefix.upper()).removeprefix("#") for value in values]
     if all(value.isdecimal() and value.isascii() for value in bare):
-        lengths = [len(value) for value in bare]
-        prefixes_kept = (prefix,) if prefix else settings.prefixes
-        return {"prefixes": prefixes_kept, "number_pattern": rf"\d{{{min(lengths)},{max(7, *lengths)}}}"}
+        least, most = min(map(len, bare)), max(7, *map(len, bare))
+        count = f"{least}" if least == most else f"{least},{most}"
+        return {"prefixes": (prefix,) if prefix else settings.prefixes, "number_pattern": rf"\d{{{count}}}"}
     bare = [value.upper() for value in values] if not prefix.endswith((" ", "-", "_", "#", ":")) else bare
-    kept = (prefix,) if prefix.endswith((" ", "-", "_", "#", ":")) else ()
+    kept = (prefix if prefix.endswith((" ", "-", "_", "#", ":")) else "",)
     skeletons: dict[str, list[list[str]]] = {}
     for value in bare:
         skeletons.setdefault(re.sub(r"[0-9]+", "9", re.sub("[A-Z]+", "A", value)), []).append(

@@ -7,13 +7,13 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ingest.atoms import Atom, atoms, fold
+from ingest.atoms import atoms, fold
 from ingest.errors import ConfigError
 
 _JOIN = r"[\s\-_\u2010-\u2015:.]{0,3}"
 _WORDS = r"tickets?|cases?|incidents?|tiques?|tiquets?|incidencias?|casos?"
 _LABEL = r"(?:numbers?|nos?\b\.?|nr\b\.?|num\b\.?|n[ºo°]\.?|numeros?|ids?\b)"
-_AFTER_WORD = re.compile(rf"(?<!\w)(?:{_WORDS})(?:\s*{_LABEL})?[\s:/#]*[\"'“‘(\[]?\s*$")
+_AFTER_WORD = re.compile(rf"(?<!\w)(?<!\bin )(?:{_WORDS})(?:\s*{_LABEL})?[\s:/#]*[\"'“‘(\[]?\s*$")
 _LISTED = re.compile(r"[\s\"'”’)\]]*(?:[,;/&+]|(?:[,;]\s*)?\b(?:and|or|y|e|o|u|vs\.?|versus)\b)[\s\"'“‘(\[]*")
 _JOINED_BEFORE = re.compile(r"(?:\w[-_./:,@+#\u2010-\u2015]|[€$£¥]\s?|/)$")
 _GLUED_BEFORE = re.compile(r"(?:\w[-_.@+\u2010-\u2015]|[€$£¥]\s?)$")
@@ -22,6 +22,8 @@ _JOINED_AFTER = re.compile(r"[-_./:,@+\u2010-\u2015]\w|\s?[€$£¥%]")
 _SPLIT_AFTER = re.compile(r"[,/]\w")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _NOT_NUMBERS = frozenset({"date", "time", "duration", "money", "percent", "version", "url", "email"})
+_AMOUNTS = frozenset({"duration", "money", "percent"})
+_PHONE_BEFORE = re.compile(r"\+\d[\d\s().-]*$")
 _LEAST_BARE = 3
 
 
@@ -54,7 +56,7 @@ class Numbers:
         prefix = rf"(?P<prefix>(?:{'|'.join(map(_spaced, stems))}){_JOIN})?" if stems else "(?P<prefix>(?!))?"
         spelled = rf"{prefix}(?P<hash>#\s?)?(?P<number>(?a:{pattern}))"
         try:
-            self._whole = re.compile(rf"(?:(?:{_WORDS})(?:\s*{_LABEL})?[\s:]*)?{spelled}", re.IGNORECASE)
+            self._whole = re.compile(rf"(?:(?:{_WORDS})(?:\s*{_LABEL})?[\s:]*)?#?{spelled}", re.IGNORECASE)
             self._inside = re.compile(rf"(?<!\w){spelled}(?!\w)", re.IGNORECASE)
         except re.error as error:
             raise ConfigError(
@@ -71,7 +73,7 @@ class Numbers:
         """Find the ticket numbers in a text, in order.
 
         A number is explicit after a prefix, `#` or a word like "ticket", and in a list that begins so. A bare
-        one is left out inside dates, amounts, durations, versions, links and longer codes, and when it is a year.
+        one is left out inside dates, amounts, durations, versions, links and longer codes, and if it is a year.
         """
         folded = fold(text)
         found: list[Mention] = []
@@ -83,11 +85,8 @@ class Numbers:
             number = match["number"].upper()
             if marked or worded or listed:
                 joined = not (worded or listed) and _GLUED_BEFORE.search(folded, max(0, start - 3), start)
-                if (
-                    joined
-                    or self._runs_on(text, end)
-                    or (listed and not marked and _counts(text, start, end))
-                ):
+                amount = not marked and _part_of(text, start, end, _NOT_NUMBERS if listed else _AMOUNTS)
+                if joined or amount or self._runs_on(text, end):
                     continue
                 found.append(Mention(number, text[start:end], start, end, explicit=True))
             elif self._bare(text, folded, start, end):
@@ -105,21 +104,18 @@ class Numbers:
             return False
         if _JOINED_BEFORE.search(folded, max(0, start - 3), start) or _JOINED_AFTER.match(folded, end):
             return False
-        return not _counts(text, start, end)
-
-
-def _counts(text: str, start: int, end: int) -> bool:
-    """Tell whether the place belongs to a date, an amount, a duration or a longer code."""
-
-    def covers(atom: Atom) -> bool:
-        longer = atom.start < start or atom.end > end
-        return (
-            atom.start < end
-            and start < atom.end
-            and (atom.kind in _NOT_NUMBERS or (atom.kind == "id" and longer))
+        return not (
+            _PHONE_BEFORE.search(folded, 0, start) or _part_of(text, start, end, _NOT_NUMBERS | {"id"})
         )
 
-    return any(covers(atom) for atom in atoms(text))
+
+def _part_of(text: str, start: int, end: int, kinds: frozenset[str]) -> bool:
+    """Tell whether the place belongs to a date, an amount, a link or a longer code."""
+    touching = (atom for atom in atoms(text) if atom.start < end and start < atom.end)
+    return any(
+        atom.kind in kinds and (atom.kind != "id" or atom.start < start or end < atom.end)
+        for atom in touching
+    )
 
 
 def _spaced(stem: str) -> str:

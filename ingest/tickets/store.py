@@ -235,7 +235,7 @@ class TicketStore:
     """The tickets of a desk.
 
     Empty sections of the settings are guessed from the imported files; the guess is kept in the database, so
-    that every process reads the table alike. Who may read tickets stands in the settings; others find nothing.
+    that every process reads the table alike. Who may read tickets is in the settings; others find nothing.
     """
 
     def __init__(self, url: str, settings: TicketSettings, calendar: CalendarSettings) -> None:

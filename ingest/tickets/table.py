@@ -239,6 +239,15 @@ def read_date(text: str, day_first: bool | None, zone: ZoneInfo) -> date | datet
     raise Unreadable(f"{text!r} is not a date; write it like 2026-09-02 or 2026-09-02 10:14")
 
 
+def looks_dated(text: str) -> bool:
+    """Tell whether a text is written like a date, even of a day that does not exist."""
+    plain = re.sub(r"\s+", " ", fold(text.strip()))
+    matches = (pattern.match(plain) for pattern in _DATES)
+    return any(
+        match and (match.end() == len(plain) or _TIME.fullmatch(plain, match.end())) for match in matches
+    )
+
+
 def _day(text: str, match: re.Match[str], day_first: bool | None) -> date:
     groups = match.groupdict()
     if "a" in groups:
