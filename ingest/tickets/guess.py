@@ -10,7 +10,7 @@ from types import MappingProxyType
 from ingest.atoms import fold
 from ingest.config import TicketSettings
 from ingest.tickets.numbers import Numbers
-from ingest.tickets.table import looks_dated
+from ingest.tickets.table import NOTHING, looks_dated
 
 FIELDS = (
     "number",
@@ -230,9 +230,10 @@ def _holds_dates(name: str, values: Sequence[str]) -> bool:
     """Tell whether a column holds dates; one that is called like a date may hold a few other things."""
     tokens = _tokens(name)
     called = bool(tokens) and (tokens[-1] in ("at", "on", "el") or bool({"date", "fecha"} & set(tokens)))
-    if not values:
+    written = [value for value in values if fold(value) not in NOTHING]
+    if not written:
         return called
-    return _most(values, looks_dated, 0.5 if called else 0.8)
+    return _most(written, looks_dated, 0.5 if called else 0.8)
 
 
 def _event(tokens: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ Skipped = tuple[int, str]
 
 _DELIMITERS = ",;\t|"
 _LARGEST_CELL = 10_000_000
-_NOTHING = frozenset(
+NOTHING = frozenset(
     {"", "-", "–", "—", "n/a", "na", "null", "none", "nat", "nan", "0000-00-00", "0000-00-00 00:00:00"}
 )
 
@@ -73,6 +73,7 @@ def _table(path: Path, text: str, delimiter: str) -> Table:
     rows: list[Row] = []
     skipped: list[Skipped] = []
     header: tuple[str, ...] = ()
+    width = 0
     for line, cells in _records(text, delimiter):
         if isinstance(cells, str):
             if not header:
@@ -81,8 +82,8 @@ def _table(path: Path, text: str, delimiter: str) -> Table:
         elif not any(cell.strip() for cell in cells):
             continue
         elif not header:
-            header = _header(path, cells)
-        elif reason := _wrong(cells, header):
+            header, width = _header(path, cells), len(cells)
+        elif reason := _wrong(cells, header, width):
             skipped.append((line, reason))
         else:
             rows.append(Row(line, tuple(map(_clean, cells[: len(header)]))))
@@ -175,12 +176,12 @@ def _header(path: Path, cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _wrong(cells: Sequence[str], header: Sequence[str]) -> str:
-    width = len(header)
-    if len(cells) < width:
-        return f"{len(cells)} cells where the header has {width}"
-    if any(cell.strip() for cell in cells[width:]):
-        return f"{len(cells)} cells where the header has {width}; quote the cells that contain the delimiter"
+def _wrong(cells: Sequence[str], header: Sequence[str], width: int) -> str:
+    """Say what is wrong with a record; `width` counts the header's nameless columns at the end, too."""
+    if len(cells) < len(header):
+        return f"{len(cells)} cells where the header has {len(header)}"
+    if len(cells) > width or any(cell.strip() for cell in cells[len(header) :]):
+        return f"{len(cells)} cells where the header has {len(header)}; quote the cells that contain the delimiter"
     for name, cell in zip(header, cells, strict=False):
         for character in cell:
             if unicodedata.category(character) == "Cc" and character not in "\t\n\r":
@@ -229,7 +230,7 @@ def read_date(text: str, day_first: bool | None, zone: ZoneInfo) -> date | datet
         Unreadable: it is no date, or no date that exists.
     """
     plain = re.sub(r"\s+", " ", fold(text.strip()))
-    if plain in _NOTHING:
+    if plain in NOTHING:
         return None
     for pattern in _DATES:
         if match := pattern.match(plain):
