@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import assert_never
@@ -14,9 +14,9 @@ import numpy as np
 from ingest.chunk import chunk
 from ingest.config import ChunkSettings
 from ingest.embed import Embedder
-from ingest.errors import IndexingError, SourceError, TwohopError
+from ingest.errors import IndexingError, ModelError, SourceError, TwohopError
 from ingest.index import Generation, SearchIndex, Vectors, Writable
-from ingest.sources import Changed, Complete, Failed, Gone, Source, Unchanged
+from ingest.sources import Change, Changed, Complete, Failed, Gone, Source, Unchanged
 from ingest.types import Chunk, Document
 
 ToDocument = Callable[[Changed], Document]
@@ -109,6 +109,8 @@ class _Run:
         waiting, self.waiting = list(self.waiting.values()), {}
         try:
             vectors = self._embed([piece for _, chunks in waiting for piece in chunks])
+        except ModelError:
+            raise
         except Exception:
             # One of them is poison: embed them one by one to find out which.
             for document, chunks in waiting:
@@ -165,7 +167,7 @@ def sync(
     A document is embedded before anything of it is written, and written in one step with its revision, so that a run
     that is stopped anywhere is finished by the next one. One that cannot be read, cut or embedded is skipped by name.
     Documents leave the index only after the source was listed to its end, and only this source's. A dry run reads and
-    cuts, but embeds and writes nothing. Raises IndexingError when the index cannot be read or written.
+    cuts, but embeds and writes nothing. Raises IndexingError when the index cannot be read or written and ModelError when nothing can be embedded.
     """
     began = time.monotonic()
     run = _Run(index, embedder, index.revisions(source.name), dry_run)
@@ -173,7 +175,7 @@ def sync(
     unchanged: list[str] = []
     gone: set[str] = set()
     failure = "the listing ended before it was whole"
-    changes = source.changes(run.known)
+    changes = _listing(source, run.known)
     while True:
         # Only the source's own errors are its failure; ours, such as a full disk, end the run.
         try:
@@ -197,7 +199,7 @@ def sync(
                 try:
                     document = _document(change, source.name, to_document)
                     run.add(document, _cut(document, embedder, chunk_settings))
-                except IndexingError:
+                except (IndexingError, ModelError):
                     raise
                 except Exception as error:
                     run.skipped[uri] = _reason(error, uri)
@@ -260,6 +262,11 @@ def rebuild(
         generation.discard()
         raise
     return reports
+
+
+def _listing(source: Source, known: Mapping[str, str]) -> Iterator[Change]:
+    """List a source; whatever it raises, it raises at `next`."""
+    yield from source.changes(known)
 
 
 def _document(changed: Changed, source: str, to_document: ToDocument) -> Document:

@@ -609,9 +609,10 @@ def _codes(connection: sqlite3.Connection, snapshot: Snapshot, query: str) -> tu
 def _graded_codes(text: str) -> dict[str, bool]:
     """Return the codes of a text, and whether each stands on its own or is a part of a longer one."""
     found = codes(text)
-    parts = {part for code in found for part in (*re.split("[-_@]", code), *code.split("-"), code[1:])}
-    whole = {code for code in found if code not in parts}
-    return {code: code in whole for code in found}
+    parts: set[str] = set()
+    for code in found:
+        parts.update({*re.split("[-_@]", code), *code.split("-"), code[1:]} - {code})
+    return {code: code not in parts for code in found}
 
 
 def _chunks(connection: sqlite3.Connection, keys: Collection[int]) -> dict[int, Chunk]:
