@@ -137,11 +137,12 @@ def guess(
     """
     settings = settings or TicketSettings()
     columns = {name: [row[at] for row in rows if row[at]] for at, name in enumerate(header)}
+    dated = {name for name, values in columns.items() if _holds_dates(name, values)}
     taken = {*settings.columns.values(), *settings.facets.values(), *settings.events.values()}
     taken |= {*settings.actions.values(), *settings.personal}
     update: dict[str, object] = {}
     if not settings.columns:
-        update["columns"] = fields = _fields(columns, taken, settings)
+        update["columns"] = fields = _fields(columns, dated, taken, settings)
         taken |= set(fields.values())
     personal: list[str] = []
     events: dict[str, str] = {}
@@ -153,7 +154,7 @@ def guess(
         tokens = _tokens(name)
         if _PERSONAL & set(tokens) or _most(values, lambda value: bool(_PERSONAL_VALUE.fullmatch(value))):
             personal.append(name)
-        elif _holds_dates(name, values):
+        elif name in dated:
             is_action = bool(_ACTIONS & set(tokens))
             (actions if is_action else events).setdefault(_event(tokens) or name, name)
         elif _few_short_texts(values, len(rows)):
@@ -194,7 +195,9 @@ def _tokens(name: str) -> list[str]:
     return re.findall(r"[^\W_]+", fold(unicodedata.normalize("NFKC", apart)))
 
 
-def _fields(columns: Mapping[str, list[str]], taken: set[str], settings: TicketSettings) -> dict[str, str]:
+def _fields(
+    columns: dict[str, list[str]], dated: set[str], taken: set[str], settings: TicketSettings
+) -> dict[str, str]:
     """Give each fixed field the first free column that is called like it."""
     names: dict[str, str] = {}
     for column in columns:
@@ -208,8 +211,7 @@ def _fields(columns: Mapping[str, list[str]], taken: set[str], settings: TicketS
             column = names.get(synonym, "")
             if not column or column in taken or column in found.values():
                 continue
-            dated = _holds_dates(column, columns[column])
-            if dated == (field in TIMES):
+            if (column in dated) == (field in TIMES):
                 found[field] = column
                 break
     if "number" not in found:
@@ -230,7 +232,7 @@ def _holds_dates(name: str, values: Sequence[str]) -> bool:
     """Tell whether a column holds dates; one that is called like a date may hold a few other things."""
     tokens = _tokens(name)
     called = bool(tokens) and (tokens[-1] in ("at", "on", "el") or bool({"date", "fecha"} & set(tokens)))
-    written = [value for value in values if fold(value) not in NOTHING]
+    written = [value for value in values if value.lower() not in NOTHING]
     if not written:
         return called
     return _most(written, looks_dated, 0.5 if called else 0.8)
@@ -293,7 +295,7 @@ def _shape(values: Sequence[Sequence[str]]) -> str:
     for at, runs in enumerate(zip(*values, strict=True), start=1):
         lengths = {len(run) for run in runs}
         if not runs[0].isalnum():
-            parts.append(re.escape(runs[0]))
+            parts.append(re.escape(runs[0]).replace(r"\-", "-"))
             continue
         grows = at == len(values[0]) and len(lengths) > 1
         count = f"{min(lengths)},{max(7, *lengths)}" if grows else f"{min(lengths)},{max(lengths)}"

@@ -21,6 +21,8 @@ Skipped = tuple[int, str]
 
 _DELIMITERS = ",;\t|"
 _LARGEST_CELL = 10_000_000
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_LONGEST_DATE = 60
 NOTHING = frozenset(
     {"", "-", "–", "—", "n/a", "na", "null", "none", "nat", "nan", "0000-00-00", "0000-00-00 00:00:00"}
 )
@@ -183,9 +185,8 @@ def _wrong(cells: Sequence[str], header: Sequence[str], width: int) -> str:
     if len(cells) > width or any(cell.strip() for cell in cells[len(header) :]):
         return f"{len(cells)} cells where the header has {len(header)}; quote the cells that contain the delimiter"
     for name, cell in zip(header, cells, strict=False):
-        for character in cell:
-            if unicodedata.category(character) == "Cc" and character not in "\t\n\r":
-                return f"{name}: control character U+{ord(character):04X}"
+        if found := _CONTROL.search(cell):
+            return f"{name}: control character U+{ord(found[0]):04X}"
     return ""
 
 
@@ -242,6 +243,8 @@ def read_date(text: str, day_first: bool | None, zone: ZoneInfo) -> date | datet
 
 def looks_dated(text: str) -> bool:
     """Tell whether a text is written like a date, even of a day that does not exist."""
+    if len(text) > _LONGEST_DATE:
+        return False
     plain = re.sub(r"\s+", " ", fold(text.strip()))
     matches = (pattern.match(plain) for pattern in _DATES)
     return any(
