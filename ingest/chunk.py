@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Literal
 
 from markdown_it import MarkdownIt
@@ -292,35 +293,31 @@ def _cut_table(block: _Block, room: _Room) -> Iterator[str]:
     head = f"{header}\n{re.sub(r'-{3,}', '---', delimiter)}"
     rows = [row for row in rows if row.strip()]
     below = room.under(head)
-    if not rows or not below.fits("|"):
-        yield from _cut_text(head if not rows else header, room)
-        below = replace(room, limit=0)
-    names = _cells(header)
+    repeated = bool(rows) and below.fits("|")
+    if not repeated:
+        yield from _cut_text("\n".join([header] if rows else block.lines), room)
     body: list[str] = []
     for row in rows:
-        if body and below.fits("\n".join([*body, row])):
-            body.append(row)
-            continue
-        if body:
+        if body and not below.fits("\n".join([*body, row])):
             yield "\n".join([head, *body])
-        body = [row]
-        if not below.fits(row):
             body = []
-            yield from _write_out(names, _cells(row), room)
+        if body or (repeated and below.fits(row)):
+            body.append(row)
+        else:
+            yield from _write_out(_cells(header), _cells(row), room)
     if body:
         yield "\n".join([head, *body])
 
 
 def _write_out(names: Sequence[str], cells: Sequence[str], room: _Room) -> Iterator[str]:
     """Write a row as lines of `column: cell`; every piece begins with its first cell, which names the row."""
-    padded = [*names, *[""] * (len(cells) - len(names))]
-    lines = [f"{name}: {cell}" if name else cell for name, cell in zip(padded, cells, strict=False)]
-    label = lines[0] if lines else ""
-    if label and _size(label, room.count) <= room.limit // 5:
-        for piece in _cut_text("\n".join(lines[1:]), room.under(label)):
+    named = zip_longest(names, cells, fillvalue="")
+    label, *others = [f"{name}: {cell}" if name else cell for name, cell in named]
+    if "".join(others).strip() and label and _size(label, room.count) <= room.limit // 5:
+        for piece in _cut_text("\n".join(others), room.under(label)):
             yield f"{label}\n{piece}"
     else:
-        yield from _cut_text("\n".join(lines), room)
+        yield from _cut_text("\n".join([label, *others]), room)
 
 
 def _cells(row: str) -> list[str]:

@@ -33,7 +33,7 @@ _INVISIBLE = re.compile(
 )
 """Control, zero-width, bidi and tag characters: nobody sees them, so nobody may be steered by them."""
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_FIRST_KEY = re.compile(r"---[ \t]*\n(?:[ \t]*#[^\n]*\n)*([A-Za-z_][\w -]*):(?:[ \t\n]|\Z)")
+_FIRST_KEY = re.compile(r"---[ \t]*\n((?:[ \t]*(?:#[^\n]*)?\n)*)([A-Za-z_][\w -]*):(?:[ \t\n]|\Z)")
 _COMMENT = re.compile(
     r"(?P<code>^[ >]*(?P<fence>`{3,}|~{3,}).*?(?:^[ >]*(?P=fence)|\Z)"
     r"|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)(?P=ticks)(?!`))"
@@ -233,17 +233,20 @@ def guess_authority(path: str, title: str) -> Authority:
 
 def _split_front_matter(text: str, name: str) -> tuple[Mapping[str, object], str]:
     text = text.lstrip("\n")
-    first_key = _FIRST_KEY.match(text)
     block = _FRONT_MATTER.match(text)
+    first = _FIRST_KEY.match(text)
+    ours = first is not None and _normal_key(first[2]) in _OURS
     if not block:
-        if first_key and _normal_key(first_key[1]) in _OURS:
+        if ours:
             raise UnreadableDocument(f"{name!r}: front matter is never closed; add a line with --- after it")
         return {}, text
+    # A rule is followed by a blank line or by prose, front matter by a key; a key of ours settles it.
+    meant = ours or (first is not None and not first[1].startswith("\n"))
     try:
         # BaseLoader keeps scalars as written: a version 1.10 stays "1.10" and a country NO stays "NO".
         data = yaml.BaseLoader(block[1]).get_single_data()
     except (yaml.YAMLError, RecursionError) as error:
-        if not first_key:
+        if not meant:
             return {}, text
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 2 if mark else 1
@@ -253,7 +256,10 @@ def _split_front_matter(text: str, name: str) -> tuple[Mapping[str, object], str
         ) from error
     if not isinstance(data, dict):
         return {}, text if block[1].strip() else text[block.end() :]
-    return {_normal_key(str(key)): value for key, value in data.items()}, text[block.end() :]
+    meta = {_normal_key(str(key)): value for key, value in data.items()}
+    if not meant and not _OURS & meta.keys():
+        return {}, text
+    return meta, text[block.end() :]
 
 
 def _normal_key(key: str) -> str:

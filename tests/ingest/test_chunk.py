@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings
@@ -32,7 +33,7 @@ def bodies(text: str, limit: int = 40, overlap: int = 0) -> list[str]:
 
 
 def words(text: str) -> set[str]:
-    return {word for word in re.findall(r"\w+", text)}
+    return set(re.findall(r"\w+", text))
 
 
 def assert_whole(text: str, title: str, chunks: list[Chunk], limit: int, count: object = count) -> None:
@@ -129,6 +130,12 @@ markdown = st.lists(st.one_of(paragraph, heading, setext, table, items, quote, f
 @example(
     "\n".join(["| Plan | Window |", "|---|---|", *(f"| P{n} | {n} days |" for n in range(900))]), "T", 60, 10
 )
+@example(
+    "| A | B | C |\n|---|---|---|\n| refund |\n" + "| C |" * 90 + "\n|" + "---|" * 90 + "\n| refund |",
+    "",
+    32,
+    0,
+)
 @example("# " + "heading " * 400 + "\n\n## Sub\n\ntext", "title " * 300, 40, 40)
 @example("\n".join("  " * depth + f"- level {depth}" for depth in range(60)), "T", 48, 8)
 def test_every_chunk_fits_and_no_word_is_lost(text: str, title: str, limit: int, overlap: int) -> None:
@@ -180,7 +187,7 @@ def test_paragraph_is_cut_at_sentences_and_only_there_repeats() -> None:
     text = " ".join(f"Sentence number {n} has seven words." for n in range(12))
     pieces = bodies(text, limit=40, overlap=12)
     assert all(piece.endswith(".") and piece.startswith("Sentence") for piece in pieces)
-    for before, after in zip(pieces, pieces[1:], strict=False):
+    for before, after in pairwise(pieces):
         assert after.split(".")[0] in before
     assert len(set(bodies("\n\n".join(["word " * 15] * 6), overlap=10))) == 1
 

@@ -186,17 +186,16 @@ def test_unreadable_file_fails_alone_and_unreadable_folder_leaves_the_listing_op
     assert Complete() not in found
 
 
-def test_folder_that_vanishes_while_listed_leaves_the_listing_open(
-    docs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listed = os.scandir
-
-    def scandir(path: Path) -> object:
-        if Path(path).name == "terms":
-            raise OSError(5, "Input/output error")
-        return listed(path)
-
-    monkeypatch.setattr(os, "scandir", scandir)
+def test_folder_that_cannot_be_listed_leaves_the_listing_open(docs: Path) -> None:
+    folder = os.open(docs, os.O_RDONLY)
+    for _ in range(20):  # deeper than a path may be long
+        os.mkdir("d" * 250, dir_fd=folder)
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
     found = changes(docs)
-    assert "cannot be listed" in failed(found)["docs:terms/"]
+    (reason,) = failed(found).values()
+    assert "cannot be listed: File name too long" in reason
+    assert len(changed(found)) == 3
     assert Complete() not in found
