@@ -1,10 +1,10 @@
-"""What can be checked in text, found in one place: numbers, dates, durations, money, ids, negation, names."""
+"""What can be checked in text, found in one place: numbers, dates, durations, money, ids, negation, names, sentences."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -12,31 +12,30 @@ from typing import Literal
 
 import snowballstemmer
 
-AtomKind = Literal[
-    "number", "date", "time", "duration", "money", "percent", "id", "email", "url", "version"
-]
+AtomKind = Literal["number", "date", "time", "duration", "money", "percent", "id", "email", "url", "version"]
 
 MONTHS = {
     name: number
     for number, names in enumerate(
         (
-            "january jan enero",
+            "january jan enero ene",
             "february feb febrero",
             "march mar marzo",
-            "april apr abril",
+            "april apr abril abr",
             "may mayo",
             "june jun junio",
             "july jul julio",
-            "august aug agosto",
+            "august aug agosto ago",
             "september sept sep septiembre setiembre",
             "october oct octubre",
             "november nov noviembre",
-            "december dec diciembre",
+            "december dec diciembre dic",
         ),
         start=1,
     )
     for name in names.split()
 }
+"""Names of months and their number, English and Spanish, folded."""
 WEEKDAYS = {
     name: number
     for number, names in enumerate(
@@ -52,82 +51,120 @@ WEEKDAYS = {
     )
     for name in names.split()
 }
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_SPANISH = {
-    "un": 1, "uno": 1, "una": 1, "dos": 2, "tres": 3, "cuatro": 4, "cinco": 5, "seis": 6, "siete": 7, "ocho": 8,
-    "nueve": 9, "diez": 10, "once": 11, "doce": 12, "trece": 13, "catorce": 14, "quince": 15, "veinte": 20,
-    "veinticuatro": 24, "treinta": 30, "cuarenta": 40, "cuarenta y cinco": 45, "cuarenta y ocho": 48, "cincuenta": 50,
-    "sesenta": 60, "setenta": 70, "ochenta": 80, "noventa": 90,
-}  # fmt: skip
-NUMBERS: dict[str, int] = {
-    **{word: n for n, word in enumerate(_ONES)},
-    **{ten: 20 + 10 * i for i, ten in enumerate(_TENS)},
-    **{f"{ten}{sep}{_ONES[n]}": 20 + 10 * i + n for i, ten in enumerate(_TENS) for n in range(1, 10) for sep in "- "},
-    **_SPANISH,
-}
-"""Numbers spelled out, English and Spanish."""
+"""Names of weekdays, Monday is 0, English and Spanish, folded."""
+
+
+def _numbers() -> dict[str, int]:
+    ones = (
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen"
+    ).split()
+    tens = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
+    unos = "cero uno dos tres cuatro cinco seis siete ocho nueve".split()  # noqa: SIM905
+    found = {word: n for n, word in enumerate(ones)}
+    found |= {word: n for n, word in enumerate(unos)}
+    found |= {
+        word: 10 + n
+        for n, word in enumerate(
+            (
+                "diez once doce trece catorce quince dieciseis diecisiete dieciocho diecinueve veinte veintiuno "
+                "veintidos veintitres veinticuatro veinticinco veintiseis veintisiete veintiocho veintinueve"
+            ).split()
+        )
+    }
+    for place, ten in enumerate(tens, start=2):
+        found[ten] = 10 * place
+        found |= {f"{ten}{gap}{ones[n]}": 10 * place + n for n in range(1, 10) for gap in "- "}
+    for place, ten in enumerate("treinta cuarenta cincuenta sesenta setenta ochenta noventa".split(), 3):  # noqa: SIM905
+        found[ten] = 10 * place
+        found |= {f"{ten} y {unos[n]}": 10 * place + n for n in range(1, 10)}
+    return found
+
+
+NUMBERS = _numbers()
+"""Numbers spelled out below one hundred, English and Spanish, folded."""
 
 UNITS = {
     form: unit
     for unit, forms in {
+        "second": "second seconds sec secs segundo segundos",
         "minute": "minute minutes min mins minuto minutos",
-        "hour": "hour hours hr hrs h hora horas",
-        "day": "day days dia dias d",
+        "hour": "hour hours hr hrs hora horas",
+        "day": "day days dia dias",
+        "business_day": "weekday weekdays workday workdays",
         "week": "week weeks wk wks semana semanas",
-        "month": "month months mo mos mes meses",
+        "month": "month months mes meses",
         "year": "year years yr yrs ano anos",
     }.items()
     for form in forms.split()
 }
-_BUSINESS = r"(?:business|working|work|office|opening|laborables?|habiles|habil)"
 
-_NUMBER_WORD = "|".join(sorted((w for w in NUMBERS if w not in ("un", "uno", "una")), key=len, reverse=True))
-_AMOUNT = rf"(?:\d{{1,4}}|{_NUMBER_WORD})"
-_UNIT = "|".join(sorted((u for u in UNITS if len(u) > 1), key=len, reverse=True))
-_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+
+def _any(forms: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, forms), key=len, reverse=True))
+
+
+# "one" is mostly a pronoun ("which one"), and Spanish "once" an English adverb: they count only before a unit.
+_WORD_NUMBER = _any(set(NUMBERS) - {"one", "uno", "once"})
+_DIGITS = r"\d{1,3}(?:,\d{3})+|\d{1,4}(?:[.,]\d{1,2})?"
+_AMOUNT = rf"(?:{_DIGITS}|{_WORD_NUMBER}|one|uno|once(?= (?:dias|semanas|meses|horas|minutos|anos)))"
+# "twenty-four" and "treinta y cinco" are one number each, not the ends of a range.
+_LOW = rf"(?:{_DIGITS}|(?:{_WORD_NUMBER}|one|uno)(?!-| y ))"
+_BUSINESS = r"(?:business|working|work|office|opening|bank|banking)[ -]"
+_PLAIN_DAYS = r"(?:calendar|full|consecutive|clock|whole|clear|further|additional|straight)[ -]"
+_BEHIND = r" (?:laborables?|habiles|habil)"
+_UNIT = _any(UNITS)
+_MONTH = _any(MONTHS)
+_YEAR = r"(?P<y>(?:19|20)\d{2})"
 
 _PATTERNS: tuple[tuple[AtomKind | Literal["marker"], re.Pattern[str]], ...] = (
-    ("marker", re.compile(r"\[\d+(?:\s*,\s*\d+)*\](?!\()")),
-    ("url", re.compile(r"\b(?:https?://|www\.)[^\s<>()\[\]“”\"']*[^\s<>()\[\]“”\"'.,;:!?]")),
+    ("marker", re.compile(r"\[\d+(?:\s*[,;]\s*\d+)*\](?!\()|(?m:^[ \t>]*\d{1,3}[.)](?=[ \t]))")),
+    ("url", re.compile(r"\b(?:https?://|www\.)[^\s<>()\[\]“”\"'|]*[^\s<>()\[\]“”\"'|.,;:!?]")),
     ("email", re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")),
-    ("date", re.compile(r"\b(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})\b")),
+    ("date", re.compile(r"(?<![\w-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?=t\d|\b(?!-\w))")),
+    ("date", re.compile(r"(?<![\w./-])(?P<a>\d{1,2})(?P<sep>[/.-])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4})(?![\w/-])")),
     (
         "date",
         re.compile(
-            rf"(?<![\w.,:])(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of| de)? (?P<month>{_MONTH})\b(?! (?:be|not|only|have)\b)\.?(?:,? (?:de |of |del )?(?P<y>\d{{4}})\b)?"
+            rf"(?<![\w.,:/-])(?P<d>\d{{1,2}})(?:st|nd|rd|th|º|\.º)?(?: (?:of |de )?|-)(?P<month>{_MONTH})\b\.?"
+            rf"(?:(?:,? (?:de |of |del )?|-){_YEAR}\b)?"
         ),
     ),
-    (
-        "date",
-        re.compile(rf"\b(?P<month>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?![.:\d]*\d)(?:,? (?P<y>\d{{4}})\b)?"),
-    ),
-    ("time", re.compile(r"\b(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(?::[0-5]\d)?\b")),
+    ("date", re.compile(rf"\b(?P<month>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?![.:,/-]?\d)(?:,? {_YEAR}\b)?")),
+    ("time", re.compile(r"(?<![\w.:])(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))? ?(?P<half>[ap])\.?m\b\.?")),
+    ("time", re.compile(r"(?:(?<=\dt)|(?<![\w.:]))(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(?::[0-5]\d)?(?![\w:])")),
     (
         "duration",
         re.compile(
-            rf"\b(?P<n>{_AMOUNT})[ \u00a0-]?(?:\(\d+\) ?)?(?:(?:calendar|natural|full|consecutive|clock) )?"
-            rf"(?P<b>{_BUSINESS}[ -])?(?P<u>{_UNIT})\b(?P<after> (?:laborables|habiles))?"
+            rf"(?<![\w.,/-])(?:(?P<low>{_LOW})(?: to | or | and | a | o | y |[ ]?[-–][ ]?))?(?P<n>{_AMOUNT})[ \u00a0-]?"
+            rf"(?:\(\d+\) )?(?:{_PLAIN_DAYS})?(?P<b>{_BUSINESS})?(?P<u>{_UNIT})\b(?P<behind>{_BEHIND}\b)?"
         ),
     ),
-    ("duration", re.compile(r"\b(?P<n>\d{1,4}) ?(?P<u>h|d)\b")),
-    ("duration", re.compile(rf"\b(?P<n>an?|un|una|one) (?P<b>{_BUSINESS} )?(?P<u>{_UNIT})\b(?! (?:ago|after|before)\b)")),
+    ("duration", re.compile(r"(?<![\w.,/-])(?:(?P<low>\d{1,4})[-–])?(?P<n>\d{1,4}) ?(?P<u>[hd])\b")),
+    ("duration", re.compile(rf"\b(?P<n>an?|una?) (?:{_PLAIN_DAYS})?(?P<b>{_BUSINESS})?(?P<u>{_UNIT})\b(?P<behind>{_BEHIND}\b)?")),
     (
         "money",
         re.compile(
-            r"(?:(?P<c>[€$£])|\b(?P<code>eur|usd|gbp) ?)(?P<n>\d+(?:[.,]\d+)*)"
-            r"|\b(?P<n2>\d+(?:[.,]\d+)*) ?(?:(?P<c2>[€$£])|(?P<code2>eur|usd|gbp|euros?|dollars?|pounds?)\b)"
+            r"(?:(?P<c>[€$£]) ?|\b(?P<code>eur|usd|gbp) ?)(?P<n>\d+(?:[.,]\d+)*)"
+            r"|(?<![\w.,])(?P<n2>\d+(?:[.,]\d+)*) ?(?:(?P<c2>[€$£])|(?P<code2>eur|usd|gbp|euros?|dollars?|dolares|pounds?|libras)\b)"
         ),
     ),
-    ("percent", re.compile(r"\b(?P<n>\d+(?:[.,]\d+)?) ?(?:%|percent\b|per cent\b|por ciento\b)")),
-    ("id", re.compile(r"\b0x[0-9a-f]{2,}\b|(?<![\w/])#\d{2,}\b")),
-    ("version", re.compile(r"\bv\d+(?:\.\d+)+\b|\b\d+\.\d+\.\d+(?:\.\d+)*\b|\b(?<=version )\d+(?:\.\d+)+\b")),
-    ("id", re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[a-z])[a-z0-9]+(?:[_-][a-z0-9]+)*\b(?<!\d(?:st|nd|rd|th))")),
-    ("number", re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?\b|(?<![\w.])\d+(?:\.\d+)?\b")),
-    ("number", re.compile(rf"\b(?:{_NUMBER_WORD})\b")),
+    ("percent", re.compile(r"(?<![\w.,])(?P<n>\d+(?:[.,]\d+)?) ?(?:%|percent\b|per cent\b|por ciento\b)")),
+    ("id", re.compile(r"\b0x[0-9a-f]{2,}\b|(?<![\w/&])#\d{2,}\b|(?<![\w.,/])\d{1,4}/\d{1,4}(?![\w/])")),
+    ("version", re.compile(r"\bv ?\d+(?:\.\d+)+\b|(?<![\w.,])\d+\.\d+\.\d+(?:\.\d+)*\b|(?<=version )\d+(?:\.\d+)+\b")),
+    ("id", re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[a-z])(?!\d+(?:st|nd|rd|th)\b)[a-z0-9]+(?:[_-][a-z0-9]+|(?<=\d)/\d+)*\b")),
+    ("id", re.compile(r"\b[a-z]{2,}(?:_[a-z0-9]+)+\b")),
+    ("number", re.compile(r"(?<![\w.,])\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?:\.\d+)?\b|(?<![\w.,])\d+(?:[.,]\d+)*(?!\w)")),
+    ("number", re.compile(rf"\b(?:{_WORD_NUMBER})\b(?!-)")),
+)  # fmt: skip
+
+_RATE_BEFORE = re.compile(r"(?:\b(?:once|twice|times?|per|veces|vez)|\d[\d.,]*(?: [a-z]+){0,2}|[€$£%])\s*$")
+_MODAL_MAY_BEFORE = re.compile(
+    r"\b(?:on|by|until|till|from|since|before|after|of|and|to|the|between|dated?|,)\s*$|^\s*$"
+)
+_VERSION_BEFORE = re.compile(r"\b(?:version|release|chapter|section|article|clause|plan)\s*$")
+_MAY_IS_MONTH_AFTER = re.compile(
+    r"\s*(?:$|[.,;:!?)\]|—–]|(?:19|20)\d{2}\b|(?:and|or|but|to|until|at|for|is|was|on|in|to)\b)"
 )
 
 
@@ -137,7 +174,7 @@ class Atom:
 
     kind: AtomKind
     value: str
-    """Canonical: `2026-09-13`, `--09-13` without a year, `30 day`, `EUR 29.00`, `err_sso-4032`."""
+    """Canonical: `2026-09-13`, `--09-13` without a year, `30 day`, `EUR 29.00`, `err_sso-4032`, `v2.3.1`."""
     text: str
     start: int
     end: int
@@ -145,19 +182,25 @@ class Atom:
 
 def fold(text: str) -> str:
     """Lower the case and take the accents off, keeping every character's place."""
-    return "".join(_fold_character(character) for character in text)
+    return text.lower() if text.isascii() else "".join(map(_fold_character, text))
 
 
 @lru_cache(maxsize=4096)
 def _fold_character(character: str) -> str:
     lowered = character.lower()
-    plain = unicodedata.normalize("NFD", lowered)[:1]
-    return plain if len(lowered) == 1 else character
+    base, *marks = unicodedata.normalize("NFD", lowered)
+    if all(map(unicodedata.combining, marks)):
+        return base
+    return lowered if len(lowered) == 1 else character
 
 
-@lru_cache(maxsize=4096)
-def atoms(text: str) -> tuple[Atom, ...]:
-    """Find the checkable values of a text, without overlaps; a date's day is not a number besides."""
+@lru_cache(maxsize=8192)
+def atoms(text: str, *, day_first: bool | None = None) -> tuple[Atom, ...]:
+    """Find the checkable values of a text, in order and without overlaps: a date's day is not a number besides.
+
+    02/09/2025 is a date only where `day_first` says how to read it; otherwise it is an `id`, which can be compared
+    but not computed with. Citation markers ([1]) and the numbers of list items are left out.
+    """
     folded = fold(text)
     taken = bytearray(len(folded))
     found: list[Atom] = []
@@ -166,52 +209,126 @@ def atoms(text: str) -> tuple[Atom, ...]:
             start, end = match.span()
             if any(taken[start:end]):
                 continue
-            value = _value(kind, match) if kind != "marker" else ""
-            if value is None:
+            read = [] if kind == "marker" else list(_read(kind, match, text, day_first))
+            if kind != "marker" and not read:
                 continue
             taken[start:end] = b"\x01" * (end - start)
-            if kind != "marker":
-                found.append(Atom(kind, value, text[start:end], start, end))
+            found += read
     return tuple(sorted(found, key=lambda atom: atom.start))
 
 
-def _value(kind: AtomKind | Literal["marker"], match: re.Match[str]) -> str | None:
-    groups = match.groupdict()
+def _read(
+    kind: AtomKind | Literal["marker"], match: re.Match[str], text: str, day_first: bool | None
+) -> Iterator[Atom]:
+    groups = {name: value for name, value in match.groupdict().items() if value is not None}
+    start, end = match.span()
+    value: str | None = match.group()
     match kind:
+        case "date" if "sep" in groups:
+            value = _numeric_date(groups, day_first)
+            if value is None:
+                kind, value = "id", match.group()
         case "date":
-            month = int(groups["m"]) if groups.get("m") else MONTHS[groups["month"]]
-            day = int(groups["d"])
-            year = groups["y"]
-            try:
-                date(int(year) if year else 2024, month, day)
-            except ValueError:
-                return None
-            return f"{year or '-'}-{month:02}-{day:02}"
+            value = None if _is_modal(match, text) else _date(groups)
         case "time":
-            return f"{int(groups['hour']):02}:{groups['minute']}"
+            value = _time(groups)
         case "duration":
-            raw = groups["n"]
-            amount = int(raw) if raw.isdigit() else 1 if raw in ("a", "an") else NUMBERS[raw]
-            unit = UNITS[groups["u"]]
-            if groups.get("b") or groups.get("after"):
-                unit = f"business_{unit}"
-            return f"{amount} {unit}"
+            if _is_rate(match, text):
+                return
+            if low := groups.get("low"):
+                yield Atom("duration", _duration(low, groups), low, start, start + len(low))
+                start = match.start("n")
+            value = _duration(groups["n"], groups)
         case "money":
-            symbol = groups["c"] or groups["c2"] or groups["code"] or groups["code2"] or ""
-            code = {"€": "EUR", "$": "USD", "£": "GBP", "e": "EUR", "u": "USD", "g": "GBP", "d": "USD", "p": "GBP"}[symbol[0]]
-            amount_text = _decimal(groups["n"] or groups["n2"] or "")
-            return f"{code} {float(amount_text):.2f}"
+            value = _money(groups)
         case "percent":
-            return f"{float(_decimal(groups['n'])):g}%"
+            value = f"{float(_decimal(groups['n'])):g}%"
         case "version":
-            return match.group().removeprefix("v")
+            value = f"v{match.group().removeprefix('v').strip()}"
         case "id":
-            return match.group().lstrip("#")
+            value = match.group().lstrip("#")
+            if "_" in value and not re.search(r"\d", value) and not text[start:end].isupper():
+                return
         case "number":
-            raw = match.group()
-            return str(NUMBERS[raw]) if raw in NUMBERS else f"{float(raw.replace(',', '')):g}" if "." in raw else raw.replace(",", "")
+            value = _number(match.group())
         case _:
-            return match.group()
+            pass
+    if value is not None and kind != "marker":
+        yield Atom(kind, value, text[start:end], start, end)
+
+
+def _date(groups: dict[str, str]) -> str | None:
+    month = int(groups["m"]) if "m" in groups else MONTHS[groups["month"]]
+    day, year = int(groups["d"]), groups.get("y")
+    try:
+        date(int(year) if year else 2024, month, day)
+    except ValueError:
+        return None
+    return f"{year or '-'}-{month:02}-{day:02}"
+
+
+def _numeric_date(groups: dict[str, str], day_first: bool | None) -> str | None:
+    first, second = int(groups["a"]), int(groups["b"])
+    if first <= 12 and second <= 12 and first != second and day_first is None:
+        return None
+    day_leads = first > 12 or (second <= 12 and bool(day_first))
+    day, month = (first, second) if day_leads else (second, first)
+    return _date({"d": str(day), "m": str(month), "y": groups["y"]})
+
+
+def _is_modal(match: re.Match[str], text: str) -> bool:
+    """Tell whether "may" after or before a number is the verb: "version 2 may be refunded", "you may 10 times"."""
+    if match.groupdict().get("month") != "may":
+        return False
+    before, after = fold(text[: match.start()]), fold(text[match.end() :])
+    if match.group()[0] != "m" and _VERSION_BEFORE.search(before):
+        return True
+    if match["y"] or text[match.start("month")] == "M":
+        return False
+    if match.group()[0] == "m":
+        return not _MODAL_MAY_BEFORE.search(before)
+    return not _MAY_IS_MONTH_AFTER.match(after)
+
+
+def _time(groups: dict[str, str]) -> str | None:
+    hour = int(groups["hour"])
+    if half := groups.get("half"):
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + 12 * (half == "p")
+    return f"{hour:02}:{groups.get('minute', '00')}"
+
+
+def _is_rate(match: re.Match[str], text: str) -> bool:
+    """Tell whether "a day" is a rate ("5 a day", "once a year"), and whether 3D is no three days."""
+    if match["u"] in ("h", "d"):
+        return text[match.start("u")].isupper()
+    return match["n"] in ("a", "an", "un", "una") and bool(_RATE_BEFORE.search(fold(text[: match.start()])))
+
+
+def _duration(raw: str, groups: dict[str, str]) -> str:
+    unit = {"h": "hour", "d": "day"}.get(groups["u"]) or UNITS[groups["u"]]
+    if "b" in groups or "behind" in groups:
+        unit = f"business_{unit.removeprefix('business_')}"
+    if raw in NUMBERS:
+        amount = float(NUMBERS[raw])
+    elif raw[0].isdigit():
+        amount = float(raw.replace(",", "") if re.search(r",\d{3}", raw) else raw.replace(",", "."))
+    else:
+        amount = 1.0
+    for larger, smaller, factor in (("week", "day", 7), ("business_week", "business_day", 5)):
+        if unit == larger:
+            amount, unit = amount * factor, smaller
+    # Half an hour has no whole amount of hours; calendar units have no fixed parts.
+    if amount != int(amount) and unit == "hour":
+        amount, unit = amount * 60, "minute"
+    return f"{amount:g} {unit}"
+
+
+def _money(groups: dict[str, str]) -> str:
+    symbol = next(groups[name] for name in ("c", "c2", "code", "code2") if name in groups)
+    currency = {"€": "EUR", "$": "USD", "£": "GBP", "e": "EUR", "u": "USD", "d": "USD", "g": "GBP", "p": "GBP", "l": "GBP"}  # fmt: skip
+    return f"{currency[symbol[0]]} {float(_decimal(groups.get('n') or groups['n2'])):.2f}"
 
 
 def _decimal(text: str) -> str:
@@ -221,47 +338,69 @@ def _decimal(text: str) -> str:
     return re.sub(r"[.,]", "", text)
 
 
-_IN_DAYS = {"week": ("day", 7), "year": ("month", 12), "business_week": ("business_day", 5)}
+def _number(raw: str) -> str:
+    if raw in NUMBERS:
+        return str(NUMBERS[raw])
+    plain = re.sub(r"[\u00a0\u202f]", "", raw)
+    if re.fullmatch(r"[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*", plain):
+        return re.sub(r"[.,]", "", plain)
+    if re.fullmatch(r"\d{1,3}(?:,\d{3})+\.\d+", plain):
+        return f"{float(plain.replace(',', '')):.12g}"
+    if re.fullmatch(r"\d+[.,]\d+", plain):
+        return f"{float(plain.replace(',', '.')):.12g}"
+    return plain
 
 
-def same(one: Atom, other: Atom) -> bool:
-    """Tell whether two atoms say the same: 2 weeks is 14 days, 13 September is 13 September 2026."""
-    if one.kind == other.kind == "duration":
-        return _duration(one.value) == _duration(other.value)
-    if one.kind != other.kind:
-        loose = {one.kind, other.kind} <= {"id", "number", "version"}
-        return loose and _bare(one.value) == _bare(other.value)
-    if one.kind == "date" and (one.value.startswith("--") or other.value.startswith("--")):
-        return one.value[-5:] == other.value[-5:]
-    return one.value == other.value
+_SMALLER = {"year": ("month", 12)}
+
+
+def same(a: Atom, b: Atom) -> bool:
+    """Tell whether two atoms say the same: 12 months are one year, 13 September is 13 September 2026.
+
+    Kinds must be equal, save that a long number is its id: 4812, #4812 and TCK-4812.
+    """
+    if a.kind != b.kind:
+        return {a.kind, b.kind} == {"id", "number"} and _bare(a.value) == _bare(b.value)
+    if a.kind == "duration":
+        return _smallest(a.value) == _smallest(b.value)
+    if a.kind == "date" and "--" in (a.value[:2], b.value[:2]):
+        return a.value[-5:] == b.value[-5:]
+    return a.value == b.value or (
+        a.kind == "id" and "#" in a.text + b.text and _bare(a.value) == _bare(b.value)
+    )
 
 
 def _bare(value: str) -> str:
-    return re.sub(r"^[a-z]+[-_ ]", "", value)
+    return re.sub(r"^[a-z]+[-_]?(?=\d{3,}$)", "", value)
 
 
-def _duration(value: str) -> tuple[int, str]:
+def _smallest(value: str) -> tuple[float, str]:
     amount, unit = value.split()
-    if unit in _IN_DAYS:
-        smaller, factor = _IN_DAYS[unit]
-        return int(amount) * factor, smaller
-    return int(amount), unit
+    smaller, factor = _SMALLER.get(unit, (unit, 1))
+    return float(amount) * factor, smaller
 
 
-def resolve_date(atom: Atom, reference: date) -> date | None:
-    """Return the date of an atom; without a year, the latest such day that is not after the reference."""
-    if atom.kind != "date":
+def resolve_date(found: Atom | str, reference: date) -> date | None:
+    """Return the date of an atom, or the first one in a text; None where there is none.
+
+    Without a year it is the latest such day that is not after the reference.
+    """
+    if isinstance(found, str):
+        dated = next((atom for atom in atoms(found) if atom.kind == "date"), None)
+        return resolve_date(dated, reference) if dated else None
+    if found.kind != "date":
         return None
-    if not atom.value.startswith("--"):
-        return date.fromisoformat(atom.value)
-    month, day = int(atom.value[2:4]), int(atom.value[5:7])
-    for year in range(reference.year, reference.year - 9, -1):
+    if not found.value.startswith("--"):
+        return date.fromisoformat(found.value)
+    month, day = int(found.value[2:4]), int(found.value[5:7])
+    # Two leap days can be eight years apart.
+    for year in range(reference.year, max(0, reference.year - 9), -1):
         try:
-            found = date(year, month, day)
+            resolved = date(year, month, day)
         except ValueError:
             continue
-        if found <= reference:
-            return found
+        if resolved <= reference:
+            return resolved
     return None
 
 
@@ -272,145 +411,303 @@ _STOP = frozenset(
         "more most other some such only own same so than too very s t can will just should now is are was were be been being "
         "am have has had having do does did doing i me my we our you your he him his she her it its they them their what "
         "which who whom this that these those as until while would could shall may might must also get got us re ve ll d m "
-        "there's upon via per et cetera please "
+        "upon via per et cetera please "
         "el la los las un una unos unas de del al y o en con por para que se su sus es son fue ser como más pero sin sobre "
         "este esta estos estas ese esa lo le les nos hay ha han muy ya cuando donde qué cuál cómo cuánto tiene tengo mi"
     ).split()
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][a-z]+)?")
-_SPANISH_MARKS = re.compile(r"[ñ¿¡]|\b(?:el|los|las|una|del|para|cliente|reembolso|cuál|cómo|qué|está)\b", re.IGNORECASE)
+_SPANISH_FORM = re.compile(r"\w{2,}(?:cion|ciones|miento|mientos|idad|idades|mente)|\w{5,}[oa]s?")
 _english = snowballstemmer.stemmer("english")
+_spanish = snowballstemmer.stemmer("spanish")
+
+
+def _spoken(match: re.Match[str]) -> str:
+    return re.split("['’]", match.group())[0]
 
 
 def words(text: str) -> tuple[str, ...]:
     """Return the words of a text, folded, in order; an apostrophe's tail is dropped."""
-    return tuple(match.group().partition("'")[0].partition("’")[0] for match in _WORD.finditer(fold(text)))
+    return tuple(map(_spoken, _WORD.finditer(fold(unicodedata.normalize("NFC", text)))))
 
 
 @lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
-    return str(_english.stemWord(word))
+    # By the word's own form and never by its neighbours: question and text must agree on it.
+    stemmer = _spanish if _SPANISH_FORM.fullmatch(word) else _english
+    return str(stemmer.stemWord(word))
 
 
 @lru_cache(maxsize=8192)
 def stems(text: str) -> tuple[str, ...]:
-    """Return the stems of the content words, in order."""
+    """Return the stems of the content words, in order; stop words of English and Spanish are left out."""
     return tuple(_stem(word) for word in words(text) if word not in _STOP)
 
 
-_NEGATED = re.compile(
-    r"\b(?:not|no|never|cannot|without|neither|nor|none|nothing|isn|aren|don|doesn|didn|won|can['’]?t|isn['’]t|aren['’]t|don['’]t|"
-    r"doesn['’]t|didn['’]t|won['’]t|shouldn['’]t|couldn['’]t|wouldn['’]t|wasn['’]t|weren['’]t|hasn['’]t|haven['’]t|"
-    r"non[- ]?\w+able|unable|ineligible|denied|refused?|refuses|rejected|excluded|forbidden|prohibited|"
-    r"sin|nunca|jamas|tampoco|ningun\w*)\b"
+_NOT_DENIAL = re.compile(
+    r"\b(?:no|not) (?:later|more|longer|less|fewer|earlier|sooner|greater) than\b|\bnot (?:only|just|least)\b|\bwhether or not\b|"
+    r"\bno matter\b|\bno problem\b|\bno\. ?\d+|\bsin embargo\b|\bno (?:mas|menos) (?:tarde )?(?:de|que)\b|\bno (?:solo|solamente)\b"
+)
+_DENIAL = re.compile(
+    r"\b(?:not|no|never|cannot|cant|without|neither|nor|none|nothing|nobody|non[- ]?\w+able|unable|ineligible|denied|denies|"
+    r"refuse[sd]?|rejected|excluded|forbidden|prohibited|[a-z]+n['’]t|sin|nunca|jamas|tampoco|nadie|ni|ningun\w*)\b"
 )
 
 
 def negated(text: str) -> bool:
-    """Tell whether a sentence denies something."""
-    return bool(_NEGATED.search(fold(text)))
+    """Tell whether a sentence denies something; "no later than" and "not only" deny nothing."""
+    return bool(_DENIAL.search(_NOT_DENIAL.sub(" ", fold(text))))
 
 
-_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|no|nr|art|sec|mr|mrs|ms|dr|sr|sra|p\.ej|approx|inc|ltd|co|st)\.$", re.IGNORECASE)
-_BREAK = re.compile(r"(?<=[.!?])[”\"’')\]]*\s+(?=[\"“‘'(\[¿¡*_]*[A-ZÁÉÍÓÚÑ¿¡\d])")
+BlockKind = Literal["heading", "item", "text", "quote", "code", "table"]
+_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+")
+_DELIMITER_ROW = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
+_FENCE = re.compile(r"(`{3,}|~{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of Markdown that stands alone: its lines joined, or the lines of a table's rows, header first."""
+
+    kind: BlockKind
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The lines as one."""
+        return " ".join(self.lines)
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """Split Markdown into headings, list items, paragraphs, quotations, code lines and tables, without their marks."""
+    lines = [line.strip() for line in text.splitlines()]
+    kind: BlockKind = "text"
+    open_lines: list[str] = []
+    fence = ""
+
+    def done() -> Iterator[Block]:
+        if open_lines:
+            yield Block(kind, tuple(open_lines))
+            open_lines.clear()
+
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        at += 1
+        if mark := _FENCE.match(line):
+            if not fence or line.startswith(fence):
+                yield from done()
+                fence = "" if fence else mark[1]
+                continue
+        if fence:
+            yield Block("code", (line,))
+        elif not line or re.fullmatch(r"[-=_* ]{3,}", line):
+            yield from done()
+        elif heading := re.match(r"#{1,6}\s+", line):
+            yield from done()
+            yield Block("heading", (line[heading.end() :].rstrip("# "),))
+        elif "|" in line and at < len(lines) and "|" in lines[at] and _DELIMITER_ROW.fullmatch(lines[at]):
+            yield from done()
+            end = next((n for n in range(at + 1, len(lines)) if "|" not in lines[n]), len(lines))
+            yield Block("table", (line, *lines[at + 1 : end]))
+            at = end
+        elif line.startswith("|"):
+            yield from done()
+            yield Block("text", (line,))
+        elif line.startswith(">"):
+            if kind != "quote":
+                yield from done()
+            kind = "quote"
+            open_lines.append(line.lstrip("> "))
+        elif item := _ITEM.match(line):
+            yield from done()
+            kind = "item"
+            # Steps keep their numbers, because an answer that quotes one needs its place.
+            open_lines.append(line if line[0].isdigit() else line[item.end() :])
+        else:
+            if not open_lines:
+                kind = "text"
+            open_lines.append(line)
+    yield from done()
+
+
+def cells(row: str) -> list[str]:
+    """Return the cells of a table row, without emphasis marks."""
+    inner = re.sub(r"(?<!\\)\|\s*$", "", row.strip().removeprefix("|"))
+    return [plain(cell.replace(r"\|", "|")) for cell in re.split(r"(?<!\\)\|", inner)]
+
+
+def plain(text: str) -> str:
+    """Take the marks of emphasis, code and links off, and keep the words."""
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"\*+|`+|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)|~~", "", text).strip()
+
+
+def written_out(text: str) -> str:
+    """Write each row of a Markdown table as one line, `- Header: cell; Header: cell`; leave everything else."""
+    lines = text.splitlines()
+    out: list[str] = []
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        at += 1
+        below = lines[at].strip() if at < len(lines) else ""
+        if "|" not in line or "|" not in below or not _DELIMITER_ROW.fullmatch(below):
+            out.append(line)
+            continue
+        header = cells(line)
+        at += 1
+        while at < len(lines) and "|" in lines[at]:
+            pairs = zip(header, cells(lines[at]), strict=False)
+            out.append("- " + "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell))
+            at += 1
+    return "\n".join(out)
 
 
 def sentences(text: str) -> tuple[str, ...]:
-    """Split Markdown into sentences: headings, list items and table rows stand alone."""
+    """Split Markdown into sentences: headings (still marked `#`), list items and table rows stand alone."""
     found: list[str] = []
-    paragraph: list[str] = []
-
-    def flush() -> None:
-        if paragraph:
-            found.extend(_split(" ".join(paragraph)))
-            paragraph.clear()
-
-    for line in text.splitlines():
-        plain = line.strip()
-        if not plain or re.fullmatch(r"[-=_*|: ]{3,}|```.*|~~~.*", plain):
-            flush()
-        elif re.match(r"#{1,6} |[|]", plain):
-            flush()
-            found.append(plain)
-        elif item := re.match(r"(?:[-*+]|\d{1,3}[.)]) +", plain):
-            flush()
-            paragraph.append(plain if item[0][0].isdigit() else plain[item.end() :])
+    for block in blocks(text):
+        if block.kind == "heading":
+            found.append(f"# {block.text}")
+        elif block.kind in ("table", "code"):
+            found += [line for line in block.lines if line]
         else:
-            paragraph.append(plain)
-    flush()
+            found += _split(block.text)
     return tuple(found)
 
 
-def _split(text: str) -> list[str]:
-    pieces: list[str] = []
+_BREAK = re.compile(r"(?P<mark>[.!?…]+)[”\"’')\]*_]*\s+(?=(?P<next>[\"“‘'(\[*_]*[¿¡]?\w?))")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|vs|mr|mrs|ms|dr|prof|sr|sra|p\. ?ej|approx|incl|cf|fig|dept|ext|st|ud|uds|[a-z])|^\W*\d{1,3})\.$",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(r"\b(?:no|nr|nos|art|sec|p|pp|num|ver|apdo)\.$", re.IGNORECASE)
+
+
+def _split(text: str) -> Iterator[str]:
     start = 0
     for match in _BREAK.finditer(text):
-        before = text[start : match.start()].rstrip()
-        if _ABBREVIATION.search(before) or re.fullmatch(r"\d{1,3}\.", before):
+        before = text[start : match.end("mark")]
+        following = match["next"][-1:]
+        if not (
+            following.isupper() or following.isdigit() or match["mark"][-1] == "?" or following in '¿¡"“'
+        ):
             continue
-        pieces.append(text[start : match.end()].strip())
+        if match["mark"] == "." and (
+            _ABBREVIATION.search(before) or (following.isdigit() and _COUNTED.search(before))
+        ):
+            continue
+        yield text[start : match.end()].strip()
         start = match.end()
-    pieces.append(text[start:].strip())
-    return [piece for piece in pieces if piece]
+    if rest := text[start:].strip():
+        yield rest
 
 
-_CODE = re.compile(r"[^\s,;()\[\]{}<>\"“”'’|!?`*]+")
+_TOKEN = re.compile(r"[^\s,;()\[\]{}<>\"“”'’|!?`*=]+")
+_NO_CODES = frozenset({"url", "date", "time", "duration", "money", "percent"})
+_YEAR_ALONE = re.compile(r"(?i)\b(?:in|of|since|until|year|en|de|desde|año) (?:19|20)\d\d\b")
 
 
+@lru_cache(maxsize=8192)
 def codes(text: str) -> tuple[str, ...]:
-    """Find identifiers, folded, whole and in parts: `err_sso-4032`, `err_sso`, `4032`; ordinary words are none."""
+    """Find identifiers, folded, whole and in parts: `err_sso-4032`, `err_sso`, `4032`; ordinary words are none.
+
+    A code holds a digit beside letters or four digits, or is WRITTEN_SO; dates, amounts and links are none.
+    """
+    spans = [(atom.start, atom.end) for atom in atoms(text) if atom.kind in _NO_CODES]
+    masked = list(text)
+    for start, end in [*spans, *(match.span() for match in _YEAR_ALONE.finditer(text))]:
+        masked[start:end] = " " * (end - start)
     found: dict[str, None] = {}
-    for match in _CODE.finditer(text):
-        raw = match.group().strip(".:#/=-_&%+~^$€£")
+    for match in _TOKEN.finditer("".join(masked)):
+        raw = match.group().strip(".:#/-_&%+~^$€£–—…")
         token = fold(raw)
-        if "://" in token:
-            continue
-        digits = any(character.isdigit() for character in token)
-        if "@" in token and re.fullmatch(r"[\w.+-]+@[\w-]+(\.[\w-]+)+", token):
+        if re.fullmatch(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", token):
             found |= dict.fromkeys([token, *token.split("@")])
-        elif re.fullmatch(r"\d{1,3}|\d{1,2}(st|nd|rd|th)|\d+[.,:]\d+|\d{4}-\d{2}-\d{2}\S*|\d+-(day|hour|month|year|week|minute)s?", token):
-            continue
-        elif (digits and re.search(r"\d{2}|[a-z]\d|\d[a-z]|[_.-]\d", token)) or re.fullmatch(r"[A-Z]{2,}(?:_[A-Z0-9]+)+", raw):
+        elif _is_code(raw, token):
             found[token] = None
-            if re.fullmatch(r"v\d+(\.\d+)+", token):
-                found[token[1:]] = None
-            parts = re.split(r"[-_]", token)
-            if len(parts) > 1:
-                found |= dict.fromkeys(part for part in token.split("-") if len(part) > 2)
-                found |= dict.fromkeys(part for part in parts if re.fullmatch(r"\d{3,}", part))
+            found |= dict.fromkeys(part for part in _parts(raw) if part != token)
     return tuple(found)
+
+
+def _is_code(raw: str, token: str) -> bool:
+    if re.fullmatch(r"[A-Z]{2,}(?:_[A-Z0-9]+)+", raw):
+        return True
+    if re.fullmatch(r"\d+(?:st|nd|rd|th)|\d+[.:/]\d{1,3}|\d{1,3}(?:\.\d{3})+", token):
+        return False
+    if re.fullmatch(r"v?\d+(?:\.\d+){2,}|v\d+(?:\.\d+)*|\d{4,}", token):
+        return True
+    has_letter, has_digit = re.search(r"[a-z]", token), re.search(r"\d", token)
+    if not has_letter:
+        return bool(re.search(r"\d{4}", token))
+    return bool(has_digit)
+
+
+def _parts(raw: str) -> Iterator[str]:
+    token = fold(raw)
+    if re.fullmatch(r"v\d+(?:\.\d+)*", token):
+        if "." in token:
+            yield token[1:]
+        return
+    split = re.split(r"[-/:]", raw)
+    for n, part in enumerate(split):
+        if len(split) > 2 and n:
+            yield fold("-".join(split[n:]))
+        yield from (
+            fold(piece)
+            for piece in dict.fromkeys([part, *part.split("_")])
+            if re.fullmatch(r"\d{3,}|[A-Z]{2,}(?:_[A-Z0-9]+)+|(?=\w*\d)(?=\w*[A-Za-z])\w{4,}", piece)
+        )
+    # "ERR_SSO-4032" is also spoken of by its last name, "SSO-4032".
+    if tail := re.search(r"_([A-Za-z]{2,}-\d+)$", raw):
+        yield fold(tail[1])
 
 
 def mentions(text: str, names: Iterable[str], *, strict: bool = False) -> tuple[str, ...]:
     """Return which names occur in a text as whole words, longest first, none inside another.
 
-    Case, accents and the last word's plural do not matter; an adverb counts ("annually"). With `strict`, a name that
-    is written with a capital must be written so in the text: "the Team plan", not "my team".
+    Case, accents and the last word's plural do not matter; "annually" is "annual". With `strict`, a name that is
+    written with a capital must be written so in the text ("the Team plan", not "my team"), and one in capitals
+    wholly so ("US", not "us").
     """
+    text = unicodedata.normalize("NFC", text)
     spoken = list(_WORD.finditer(fold(text)))
-    plain = [match.group().partition("'")[0].partition("’")[0] for match in spoken]
-    taken = [False] * len(plain)
+    said = list(map(_spoken, spoken))
+    taken = [False] * len(said)
     found: list[str] = []
-    for name in sorted({n for n in names if n}, key=lambda n: (-len(words(n)), -len(n), n)):
-        wanted = words(name)
-        if not wanted:
-            continue
+    split = {name: words(name) for name in names}
+    for name, wanted in sorted(split.items(), key=lambda item: (-len(item[1]), -len(item[0]), item[0])):
         size = len(wanted)
-        for i in range(len(plain) - size + 1):
-            if any(taken[i : i + size]) or not _alike(plain[i : i + size], wanted):
+        for at in range(len(said) - size + 1 if size else 0):
+            if any(taken[at : at + size]) or not _alike(said[at : at + size], wanted):
                 continue
-            original = text[spoken[i].start() : spoken[i + size - 1].end()]
-            if strict and name[:1].isupper() and not original[:1].isupper():
+            if strict and not _written_alike(text[spoken[at].start() : spoken[at + size - 1].end()], name):
                 continue
-            taken[i : i + size] = [True] * size
+            taken[at : at + size] = [True] * size
             found.append(name)
             break
     return tuple(found)
 
 
 def _alike(said: list[str], wanted: tuple[str, ...]) -> bool:
-    *head, last = wanted
-    if list(said[:-1]) != head:
+    if tuple(said[:-1]) != wanted[:-1]:
         return False
-    spoken = said[-1]
-    return spoken == last or spoken in (f"{last}s", f"{last}es", f"{last}ly") or (last.endswith("ly") and spoken == last[:-2])
+    return said[-1] == wanted[-1] or said[-1] in _forms(wanted[-1]) or wanted[-1] in _forms(said[-1])
+
+
+@lru_cache(maxsize=4096)
+def _forms(word: str) -> frozenset[str]:
+    """Return the plurals of a word, and its adverb where that means the same ("annually"; but "monthly" is no "month")."""
+    forms = {f"{word}s", f"{word}es"} if len(word) > 1 else set()
+    if word.endswith("y"):
+        forms.add(f"{word[:-1]}ies")
+    if word.endswith("al"):
+        forms.add(f"{word}ly")
+    return frozenset(forms)
+
+
+def _written_alike(text: str, name: str) -> bool:
+    if len(name) > 1 and name.isupper():
+        return text[: len(name)].isupper()
+    return text[:1].isupper() or not name[:1].isupper()
