@@ -83,7 +83,17 @@ class WordSettings(Section):
             "devolver el dinero",
         ),
         "sla": ("service level", "overdue", "breach", "breached", "on time", "late"),
-        "first response": ("first reply", "first answer", "respond first", "primera respuesta"),
+        "first response": (
+            "first reply",
+            "first answer",
+            "respond",
+            "answer a ticket",
+            "have to answer",
+            "must answer",
+            "reply time",
+            "response time",
+            "primera respuesta",
+        ),
         "resolution": ("resolved", "resolve", "solved in time"),
     }
     """Topic word to other ways of saying it; used to find rules, never to write answers."""

@@ -103,7 +103,10 @@ def judge(question: Labelled, answer: Answer) -> Judged:
         )
         if part
     )
-    return Judged(question, answer, outcome, answer.route.path == question.expected_route, recalled, why)
+    # The gate's own choice is judged: an escalation comes after it.
+    escalated = answer.route.reasons[-1].endswith("escalated")
+    routed = ("direct" if escalated else answer.route.path) == question.expected_route
+    return Judged(question, answer, outcome, routed, recalled, why)
 
 
 def _fold(text: str) -> str:

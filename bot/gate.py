@@ -13,9 +13,9 @@ from typing import Literal
 
 from bot.evidence import Evidence
 from bot.types import Route
-from ingest.atoms import mentions, stems, words
+from ingest.atoms import mentions, words
 
-Meta = Literal["greeting", "thanks", "help", "sources", "summary", "goodbye", "about"]
+Meta = Literal["prompt", "greeting", "thanks", "help", "sources", "summary", "goodbye", "about"]
 Ask = Literal["rule", "compare", "aggregate", "similar", "field"]
 
 _META: Mapping[Meta, re.Pattern[str]] = {
@@ -39,7 +39,7 @@ _META: Mapping[Meta, re.Pattern[str]] = {
         r"que puedes hacer|can you help( me| us)?|i need (some )?help)"
     ),
     "sources": re.compile(
-        r"(what do you know( about)?|what (sources|documents|docs) (do you (have|know|use|read)|are there)|"
+        r"(what do you know( about)?|(what|which) (sources|documents|docs) (do you (have|know|use|read)|are there)|"
         r"(list|show)( me)?( your| the| all)* (sources|documents|docs)|(which|what) (sources|documents|docs) can you (read|search|see)|"
         r"where do(es)? your (answers|information|knowledge) come from|que sabes|"
         r"how (fresh|recent|up to date|current) (is your (data|information|knowledge|index)|are your (sources|documents)))"
@@ -48,6 +48,10 @@ _META: Mapping[Meta, re.Pattern[str]] = {
         r"(who are you|what are you|are you (a )?(bot|robot|human|real|an ai|ai|chatgpt|a person)|whats your name|"
         r"what is your name|quien eres|tell me a joke|do you (sleep|dream|have feelings|like (me|us))|i love you|who made you|"
         r"who (built|created) you|how old are you)"
+    ),
+    "prompt": re.compile(
+        r"(?:(?:please |now )*(?:ignore|disregard|forget|print|show|reveal|repeat|tell me)\b.*\b(?:your|the|all|previous|above) "
+        r"(?:\w+ )?(?:system prompt|prompt|instructions|rules))(?: .*)?"
     ),
     "summary": re.compile(
         r"((can|could|would) you )?(summari[sz]e|sum up|recap|tl ?dr|give (me|us) (a |the )?(summary|recap)( of)?|resume|resumen|summary)"
@@ -66,6 +70,8 @@ def small_talk(text: str) -> Meta | None:
     plain = " ".join(words(re.sub(r"['’]", "", text)))
     if not plain:
         return "help"
+    if any(character.isdigit() for character in plain):
+        return None
     bare = " ".join(_POLITE.sub(" ", plain).split())
     for candidate in dict.fromkeys((plain, bare)):
         for meta, pattern in _META.items():
@@ -80,7 +86,7 @@ def small_talk(text: str) -> Meta | None:
 
 _ASKS: Mapping[Ask, re.Pattern[str]] = {
     "rule": re.compile(
-        r"\b(entitled?|eligible|eligibility|qualif(y|ies)|allowed|permitted|may (i|we|they|the|he|she|a)|deadline|due|window|"
+        r"\b(entitled?|targets?|(get|gets|have|receive) (\w+ ){0,4}back|how (fast|soon|quickly)|in force|eligible|eligibility|qualif(y|ies)|allowed|permitted|may (i|we|they|the|he|she|a)|deadline|due|window|"
         r"how (long|many (days|hours|weeks|months))|how much time|by when|until when|when (does|do|did|is|will|must|should|can) "
         r".*(expire|end|close|lapse|due|respond|reply|over|run out|ship|return|cancel|claim)|(too|so) late|in time|on time|still|"
         r"(can|could|should|do|does|did|will|would|is|are|was|has|have) .*\b(refund\w*|return\w*|cancel\w*|exchange\w*|claim\w*|"
@@ -94,8 +100,8 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
         r"across (the )?(plans|products)|diferencia\w*|comparar?)\b"
     ),
     "aggregate": re.compile(
-        r"\b(how many( \w+){0,4} (tickets|cases|requests|incidents|complaints|claims|customers)|number of|count( of)?|"
-        r"(list|show|give)( me| us)? (all|every|the|open|any|our|\w+ tickets)|(which|what) (\w+ ){0,3}(tickets|cases|requests|customers|"
+        r"\b(how many( \w+){0,4} (tickets|cases|incidents|complaints|claims|refund requests)|number of (\w+ ){0,3}(tickets|cases|claims)|count( of)? |"
+        r"(list|show|give)( me| us)? (all|every|the|open|any|our|\w+ tickets)|(which|what) (\w+ ){0,3}(tickets|cases|"
         r"incidents|claims)|tickets (opened|are|were|by|from|for|with|on|assigned|in|about|do|does)|(open|pending|resolved|closed|"
         r"unassigned|urgent) (tickets|cases|claims)|most (often|tickets|common)|who has (the )?(most|fewest)|oldest|newest|latest|"
         r"last \d* ?(tickets|cases)|any (open|other|pending|new) (tickets|cases)|cuantos|cuantas)\b"
@@ -103,7 +109,7 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
     "similar": re.compile(
         r"\b((similar|like|comparable|related) (tickets?|cases?|issues?|problems?|to)|(tickets?|cases?|anything|something|one) (like|similar)|"
         r"(seen|had|happened|reported|solved|fixed|handled|come up|came up) (this |that |it |these )?(\S+ ){0,8}before|precedents?|"
-        r"anyone else|other customers|known issue|same (error|problem|issue|symptom)|how did we (fix|solve|resolve|handle)|"
+        r"(anyone|anybody|somebody|someone|any customer) else|(earlier|other|past|previous) (customers?|tickets?|cases?)|known issue|same (error|problem|issue|symptom|fault|cause)|how did we (fix|solve|resolve|handle)|"
         r"similares|parecid\w+)\b"
     ),
     "field": re.compile(
@@ -159,24 +165,9 @@ def route(reading: Reading) -> Route:
         hit = mentions(reading.text, values)
         if len(hit) > 1:
             reasons.append(f"names several values of {name}: {', '.join(hit)}")
-    uncovered = uncovered_words(reading.text, reading.evidence)
-    if uncovered:
-        reasons.append(f"first search does not cover: {', '.join(uncovered)}")
     if reasons:
         return Route("agent", tuple(reasons))
     return Route("direct", ("one search covers the question",))
-
-
-def uncovered_words(text: str, evidence: Evidence) -> tuple[str, ...]:
-    """Return the question's names and codes that no shown item holds: capitalised words inside it, and words with digits."""
-    shown = set(words(" ".join(f"{item.title} {item.section} {item.text}" for item in evidence.shown)))
-    shown |= {stem for word in shown for stem in stems(word)}
-    telling = re.findall(r"(?<=[a-z,;:] )[A-Z][\w-]+|\b(?=\w*\d)[\w-]+\b", text)
-    return tuple(
-        word
-        for word in dict.fromkeys(telling)
-        if not all(part in shown or set(stems(part)) & shown for part in words(word))
-    )
 
 
 def published_score(text: str, entities: int) -> float:

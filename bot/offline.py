@@ -97,6 +97,17 @@ class OfflineModel:
         if tables and not (rows and "rule" in wanted):
             parts += [line for item in tables[-2:] for line in _table(item)]
         if "similar" in wanted:
+            asked = next(
+                (
+                    item.id
+                    for item in rows
+                    if mentions(text, [item.title.removeprefix("Ticket ")])
+                    or f"{item.ticket.number if item.ticket else ''}" in words(text)
+                ),
+                "",
+            )
+            parts += [_resolved(item) for item in rows if item.id != asked]
+        elif len(rows) > 1 and not tables:
             parts += [_resolved(item) for item in rows]
         elif rows and not tables:
             parts += [line for item in rows for line in _fields(item, text, wanted)]
@@ -110,6 +121,9 @@ class OfflineModel:
     def _lines(self, text: str, docs: Sequence[EvidenceItem], names: Gazetteer) -> list[Line]:
         """Return the best lines: one for each thing compared, else up to four that are not repetitions."""
         options = [(item, line) for item in docs for line in quotable(item)]
+        asked = set(codes(text))
+        if coded := [(item, line) for item, line in options if asked & set(codes(line))]:
+            options = coded
         if not options:
             return []
         wanted = list(dict.fromkeys(stems(text)))
@@ -167,18 +181,19 @@ class OfflineModel:
         )
         weight = {stem: 1 / (1 + everywhere[stem]) ** 0.5 for stem in wanted}
         covered = sum(weight[s] for s in wanted & held) / (sum(weight.values()) or 1.0)
-        codes_asked = set(codes(text))
-        if codes_asked and not any(
-            code in codes(f"{item.title} {item.text}") for item in docs for code in codes_asked
-        ):
-            return False
+        if asked := set(codes(text)):
+            return bool(asked & set(codes(f"{best.item.title} {best.item.section} {best.text}")))
+        if "compare" in asks(text):
+            return best.nearness >= NEAR
         return best.nearness >= NEAR and covered >= COVERED
 
 
 def quotable(item: EvidenceItem) -> Iterator[str]:
     """Yield the lines of a chunk that can stand alone: sentences, list items, and table rows written out."""
     body = item.chunk.body if item.chunk else item.text
-    for line in sentences(written_out(body)):
+    # A quotation inside a document is somebody's words, not the document's.
+    spoken = "\n".join(line for line in body.splitlines() if not line.lstrip().startswith(">"))
+    for line in sentences(written_out(spoken)):
         plain = line.strip()
         if len(words(plain)) >= 3 and not plain.startswith("#"):
             yield plain
@@ -203,7 +218,7 @@ def _resolved(item: EvidenceItem) -> str:
     ticket = item.ticket
     if ticket is None:
         return ""
-    how = next(iter(sentences(ticket.resolution)), "") if ticket.resolution else f"still {ticket.status}"
+    how = " ".join(sentences(ticket.resolution)[:3]) if ticket.resolution else f"still {ticket.status}"
     return f"- {item.title} ({ticket.customer}): {ticket.subject}. {how} [{item.n}]"
 
 
@@ -220,7 +235,10 @@ def _fields(item: EvidenceItem, text: str, wanted: frozenset[str]) -> list[str]:
         named += resolution
     if "rule" in wanted and not named:
         return []
-    return [f"{head}. {'; '.join(named or [*fields[:6], *resolution])} [{item.n}]"]
+    if named:
+        return [f"{head}. {'; '.join(named)} [{item.n}]"]
+    said = [line for line in rest if line not in fields and line not in resolution][:4]
+    return [f"{line} [{item.n}]" for line in (f"{head}. {'; '.join(fields[:6])}.", *said, *resolution)]
 
 
 def plan(text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: date) -> list[tuple[str, str]]:

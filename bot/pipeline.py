@@ -12,7 +12,7 @@ from bot import agent, check, gate, rewrite, verdict
 from bot.config import RetrievalSettings, WordSettings
 from bot.evidence import Evidence, from_chunk
 from bot.retrieve import Retriever
-from bot.tools import Run, Toolbox, asks_for_the_past
+from bot.tools import Run, Toolbox, in_force_on
 from bot.types import (
     Answer,
     Budget,
@@ -83,6 +83,7 @@ class _Turn:
         self.replies: list[Reply] = []
         self.rejected: list[str] = []
         self.rules: dict[str, Chunk] = {}
+        self.searched: set[str] = set()
         self.names = Gazetteer({})
         self.tools: Toolbox
 
@@ -94,9 +95,9 @@ class _Turn:
             return self._answer(
                 "clarify", unclear, Route("direct", ("the question does not say which ticket",)), None
             )
-        case = self._case()
-        await self._second_search(case)
-        decided = self._decide(case)
+        cases = self._cases()
+        await self._second_search(cases)
+        decided = self._decide(cases)
         route = gate.route(
             gate.Reading(self.text, self.names.facets, self.evidence, decided is not None, self._named())
         )
@@ -106,9 +107,9 @@ class _Turn:
             return self._answer("not_found", self._nothing(), route, None)
         draft, stop, route = await self._write(route)
         if self.tools.gained:
-            case = self._case()
-            await self._second_search(case)
-            decided = self._decide(case)
+            cases = self._cases()
+            await self._second_search(cases)
+            decided = self._decide(cases)
         return await self._checked(draft, stop, route, decided)
 
     async def baseline(self, mode: Mode) -> Answer:
@@ -155,7 +156,7 @@ class _Turn:
         return tuple(dict.fromkeys(m.number for m in self.parts.tickets.mentioned(self.text)))
 
     def _where(self) -> Where:
-        day = None if asks_for_the_past(self.text) else self.question.now.date()
+        day = in_force_on(self.text, self.question.now.date())
         return Where(readers=self.question.asker.readers, in_force_on=day)
 
     async def _tickets_by_id(self) -> list[Ticket]:
@@ -218,25 +219,41 @@ class _Turn:
     def _topic(self) -> frozenset[str]:
         return verdict.topic_of(self.text, self.names.vocabulary, self.parts.words.synonyms)
 
-    def _case(self) -> verdict.Case:
-        """Return what the rules are applied to: the first ticket named, else what the question itself says."""
+    def _cases(self) -> tuple[verdict.Case, ...]:
+        """Return what the rules are applied to: the tickets named, else what the question itself says.
+
+        A question that compares two plans is two cases.
+        """
+        if (
+            in_force_on(self.text, self.question.now.date()) != self.question.now.date()
+            and not self.evidence.tickets
+        ):
+            return ()
         tickets = self.evidence.tickets
         named = self._named()
-        chosen = next((t for n in named for t in tickets if t.number == n), None)
-        if chosen is None and len(tickets) == 1 and not gate.asks(self.text) & {"similar", "aggregate"}:
-            chosen = tickets[0]
-        if chosen is not None:
-            return verdict.case_of(chosen, self.tools.label(chosen.number), f"ticket:{chosen.number}")
+        chosen = [t for n in named for t in tickets if t.number == n]
+        if not chosen and len(tickets) == 1 and not gate.asks(self.text) & {"similar", "aggregate"}:
+            chosen = [tickets[0]]
+        if chosen:
+            return tuple(
+                verdict.case_of(t, self.tools.label(t.number), f"ticket:{t.number}") for t in chosen[:4]
+            )
         anchors = self.parts.tickets.settings.events
-        return verdict.case_in(self.text, self.names.vocabulary, anchors, self.question.now)
+        return verdict.cases_in(self.text, self.names.vocabulary, anchors, self.question.now)
 
-    async def _second_search(self, case: verdict.Case) -> None:
+    async def _second_search(self, cases: Sequence[verdict.Case]) -> None:
         """Run the search that the first one makes possible: the question's topic with the facets of the fetched row."""
-        if not verdict.wants_verdict(self.text, case):
-            return
+        for case in cases:
+            if verdict.wants_verdict(self.text, case):
+                await self._search_rules(case)
+
+    async def _search_rules(self, case: verdict.Case) -> None:
         lacking = [value for value in case.facts.values() if not mentions(self.text, [value])]
         topic = " ".join(sorted(self._topic()))
         query = " ".join([topic or self.text, *case.facts.values()])
+        if query in self.searched:
+            return
+        self.searched.add(query)
         where = Where(readers=self.question.asker.readers, rules_only=True)
         k = self.parts.retrieval.rules
         hits = await self.parts.compute(
@@ -248,10 +265,15 @@ class _Turn:
                 "search_docs", {"query": query, "kind": "rules"}, f"the ticket brings {', '.join(lacking)}"
             )
 
-    def _decide(self, case: verdict.Case) -> Verdict | None:
-        """Let code decide where a rule does, and pin what decides it."""
-        if not verdict.wants_verdict(self.text, case):
+    def _decide(self, cases: Sequence[verdict.Case]) -> Verdict | None:
+        """Let code decide where a rule does, for each case, and pin what decides it."""
+        found = [self._decide_one(case) for case in cases if verdict.wants_verdict(self.text, case)]
+        decided = [one for one in found if one]
+        if len(decided) < len(found) or not decided:
             return None
+        return verdict.together(decided)
+
+    def _decide_one(self, case: verdict.Case) -> Verdict | None:
         chunks = {**self.rules, **{i.chunk.id: i.chunk for i in self.evidence.shown if i.chunk is not None}}
         decided = verdict.decide(
             self.text,
@@ -259,6 +281,7 @@ class _Turn:
             chunks.values(),
             vocabulary=self.names.vocabulary,
             synonyms=self.parts.words.synonyms,
+            actions=self.parts.tickets.settings.actions,
             calendar=self.parts.calendar,
             now=self.question.now,
         )
@@ -404,6 +427,8 @@ async def _chat(meta: gate.Meta, question: Question, parts: Parts) -> Answer:
             text = "You are welcome."
         case "goodbye":
             text = "Goodbye."
+        case "prompt":
+            text = "I cannot do that. I answer questions from the documents and the tickets, with sources."
         case "about":
             text = f"I am Twohop, the support-desk bot{company}. I answer from the documents and the tickets, with sources."
         case "help":

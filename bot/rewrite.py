@@ -58,11 +58,11 @@ async def standalone(
             budget=budget,
         )
         budget.add(reply.usage)
-        proposal = json.loads(reply.text)["question"] if reply.text else ""
+        proposal: object = json.loads(reply.text)["question"] if reply.text else ""
     except (ModelError, json.JSONDecodeError, KeyError, TypeError):
         proposal = ""
     if isinstance(proposal, str) and proposal.strip() and not adds(proposal, f"{ask}\n{by_rule}"):
-        return str(proposal).strip()
+        return proposal.strip()
     return by_rule
 
 
@@ -111,14 +111,16 @@ def follow_up(
             return swapped
     if out != text:
         return _THE_ONE.sub("the ticket", out)
+    if customer and re.search(r"\btickets\b", text, re.IGNORECASE) and not mentions(text, names.customers):
+        return re.sub(r"\b(?:it|they|them)\b", customer, out, count=1, flags=re.IGNORECASE)
+    if customer and ticket and not numbers and _THEY.search(out):
+        return _THEY.sub(customer, out, count=1) + f" (ticket {label}{ticket})"
     if ticket and not numbers:
         filled = _TICKET.sub(f"ticket {label}{ticket}", out, count=1)
         if filled != out:
             return filled
         if customer and _THEIR.search(out):
             return _THEIR.sub(f"{customer}'s", out, count=1) + f" (ticket {label}{ticket})"
-        if customer and _THEY.search(out):
-            return _THEY.sub(customer, out, count=1) + f" (ticket {label}{ticket})"
     own = [stem for stem in stems(out) if stem not in {s for value in values for s in stems(value)}]
     if not numbers and len(own) <= 1 and len(words(out)) <= 8:
         return f"{last.standalone.rstrip(' ?.')}: {out}"

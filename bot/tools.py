@@ -236,7 +236,7 @@ class Toolbox:
         for name in arguments.facets:
             if name not in known:
                 raise TwohopError(f"there is no facet {name!r}; the facets are {', '.join(known)}")
-        day = None if asks_for_the_past(self._standalone) else self._question.now.date()
+        day = in_force_on(self._standalone, self._question.now.date())
         where = self._where(facets=arguments.facets, rules_only=arguments.kind == "rules", in_force_on=day)
         hits = await self._compute(
             lambda: self._retriever.search(arguments.query, where, self._shown, self._budget.deadline)
@@ -391,12 +391,9 @@ class Toolbox:
         return Result(_list([item]), (item,))
 
 
-def asks_for_the_past(text: str) -> bool:
-    """Tell whether a question is about texts that are no longer in force."""
-    plain = set(words(text))
-    return bool(
-        plain
-        & {
+_PAST = frozenset(
+    {
+        *(
             "old",
             "older",
             "previous",
@@ -407,11 +404,24 @@ def asks_for_the_past(text: str) -> bool:
             "superseded",
             "earlier",
             "history",
-            "before",
-            "antes",
-            "anterior",
-        }
-    )
+        ),
+        *("before", "changed", "change", "antes", "anterior"),
+    }
+)
+
+
+def in_force_on(text: str, today: date) -> date | None:
+    """Return the day whose texts a question is about: today, the end of a past year it names, or None for every version."""
+    plain = words(text)
+    years = {
+        int(word) for word in plain if word.isdigit() and len(word) == 4 and 2000 <= int(word) < today.year
+    }
+    dated = any(atom.kind == "date" for atom in atoms(text))
+    if set(plain) & _PAST or len(years) > 1:
+        return None
+    if years and not dated:
+        return None if "compare" in asks(text) else date(years.pop(), 12, 31)
+    return today
 
 
 def _json(text: str) -> Any:

@@ -113,8 +113,8 @@ class Case:
     evidence: str = ""
     """Id of the evidence item that holds it; empty when the question itself states it."""
     customer: str = ""
-    turned: bool = False
-    """The question asks whether the time is over, not whether it is still running."""
+    turned: bool | None = False
+    """The question asks whether the time is over, not whether it still runs; None where it asks which of the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +125,15 @@ class Candidate:
     chunk: Chunk
     scope: Scope
     fit: str
+    named: bool = False
+    """It forbids something by name, and the case is about just that."""
 
     @property
     def precedence(self) -> tuple[int, int, int, int]:
         """Specific, authoritative, unhedged, newer: the larger wins."""
         effective = self.rule.effective_from
         return (
-            self.scope.keys,
+            self.scope.keys + self.named,
             AUTHORITY[self.rule.authority],
             0 if self.rule.hedges else 1,
             effective.toordinal() if effective else 0,
@@ -199,6 +201,18 @@ def case_in(
     return Case("this case", facts, events, actions, text=text)
 
 
+def cases_in(
+    text: str, vocabulary: Mapping[str, Collection[str]], anchors: Collection[str], now: datetime
+) -> tuple[Case, ...]:
+    """Read the cases off a question: one for each of several values of a facet that it names, else one."""
+    base = case_in(text, vocabulary, anchors, now)
+    for name, values in vocabulary.items():
+        named = mentions(text, values, strict=True)
+        if name != "status" and len(named) > 1:
+            return tuple(replace(base, label=value, facts={**base.facts, name: value}) for value in named)
+    return (base,)
+
+
 def topic_of(
     text: str, vocabulary: Mapping[str, Collection[str]], synonyms: Mapping[str, Sequence[str]]
 ) -> frozenset[str]:
@@ -224,6 +238,7 @@ def decide(
     *,
     vocabulary: Mapping[str, Collection[str]],
     synonyms: Mapping[str, Sequence[str]],
+    actions: Collection[str],
     calendar: Calendar,
     now: datetime,
 ) -> Verdict | None:
@@ -232,9 +247,14 @@ def decide(
     `chunks` are all rule-bearing chunks that the asker may read and that may concern the topic. The verdict is
     `undecided`, with its gaps, where a rule is there but a fact or a date is missing, or where rules are tied.
     """
-    case = replace(case, turned=bool(_TURNED.search(" ".join(words(text)))))
+    plain = words(text)
+    either = "or" in plain and "met" in plain
+    case = replace(case, turned=None if either else bool(_TURNED.search(" ".join(plain))))
     topic = topic_of(text, vocabulary, synonyms)
-    heads = _heads(topic, case)
+    heads = _heads(topic, actions)
+    if not heads and case.evidence and not topic:
+        # "Are they entitled to it?": what it is stands in the ticket.
+        heads = _heads(topic_of(case.text, vocabulary, synonyms), actions)
     verdicts: list[Verdict] = []
     candidates = _candidates(chunks, case, vocabulary)
     for action, wanted in heads or [("", topic)]:
@@ -246,15 +266,13 @@ def decide(
         about = _about(candidates, topic, whole=False)
         verdict = _one(about, "", case, calendar, now) if about else None
         verdicts = [verdict] if verdict else []
-    if len(verdicts) <= 1:
-        return verdicts[0] if verdicts else None
-    return _together(verdicts)
+    return together(verdicts) if verdicts else None
 
 
-def _heads(topic: frozenset[str], case: Case) -> list[tuple[str, frozenset[str]]]:
+def _heads(topic: frozenset[str], actions: Collection[str]) -> list[tuple[str, frozenset[str]]]:
     """Return the declared actions that the question is about: `refund request` makes `refund` the topic's head."""
     heads = []
-    for action in case.actions:
+    for action in actions:
         wanted = frozenset(stems(action)) - GENERIC
         if wanted and wanted <= topic:
             heads.append((action, wanted))
@@ -265,13 +283,34 @@ def _candidates(
     chunks: Iterable[Chunk], case: Case, vocabulary: Mapping[str, Collection[str]]
 ) -> list[Candidate]:
     keyed = {name: values for name, values in vocabulary.items() if name != "status"}
+    named = frozenset(stem for values in keyed.values() for value in values for stem in stems(value))
+    told = frozenset(stems(case.text))
     found: dict[tuple[str, str, object, object, tuple[str, ...]], Candidate] = {}
     for chunk in chunks:
         for rule in chunk.rules:
             read = scope(rule, keyed)
             key = (rule.uri, rule.text, rule.amount, rule.unit, rule.labels)
-            found.setdefault(key, Candidate(rule, chunk, read, read.fits(case.facts)))
+            object_ = _object(rule, named)
+            about_it = bool(object_) and object_ <= told
+            fit = "no" if object_ and not about_it else read.fits(case.facts)
+            found.setdefault(key, Candidate(rule, chunk, read, fit, about_it))
     return list(found.values())
+
+
+def _object(rule: Rule, named: frozenset[str]) -> frozenset[str]:
+    """Return what an outright prohibition is about ("invoice packs are never refunded"), facets and generic words aside.
+
+    Such a rule concerns only a case that is about the same thing, and then it is the most specific one.
+    """
+    if rule.polarity != "forbids" or rule.labels:
+        return frozenset()
+    subject = re.split(
+        r"\b(?:is|are|was|were|can|cannot|may|will|do|does|never|not|no)\b",
+        rule.text,
+        maxsplit=1,
+        flags=re.IGNORECASE,
+    )[0]
+    return frozenset(stems(subject)) - GENERIC - named
 
 
 def _about(candidates: list[Candidate], wanted: frozenset[str], *, whole: bool) -> list[Candidate]:
@@ -280,7 +319,9 @@ def _about(candidates: list[Candidate], wanted: frozenset[str], *, whole: bool) 
         return []
     of = {id(candidate): topics(candidate.rule) for candidate in candidates}
     if whole:
-        return [candidate for candidate in candidates if wanted <= of[id(candidate)]]
+        # A document's title says what most of it is about, not what each of its rules sets.
+        near = [c for c in candidates if wanted <= topics(replace(c.rule, headings=c.rule.headings[1:]))]
+        return near or [candidate for candidate in candidates if wanted <= of[id(candidate)]]
     frequency = {stem: sum(stem in topic for topic in of.values()) for stem in wanted}
     weight = {stem: 1 / n for stem, n in frequency.items() if n}
     if not weight or len(weight) * 2 < len(wanted):
@@ -317,38 +358,43 @@ def _event(rule: Rule, case: Case) -> tuple[str, date | datetime] | None:
 def _one(
     about: list[Candidate], action: str, case: Case, calendar: Calendar, now: datetime
 ) -> Verdict | None:
-    anchored = [(c, _event(c.rule, case)) for c in about]
-    live = [c for c, event in anchored if _in_force(c.rule, _day(event[1]) if event else now.date())]
+    events = {id(c): _event(c.rule, case) for c in about}
+    live = [c for c in about if _in_force(c.rule, _day(e[1]) if (e := events[id(c)]) else now.date())]
+    # A rule whose time runs from something that the case has no date of is about another matter, if any other is not.
+    dated = [c for c in live if events[id(c)] or c.rule.amount is None]
+    live = dated if any(c.fit == "applies" for c in dated) else live
     applying = [c for c in live if c.fit == "applies"]
-    formal = [c for c in applying if c.rule.authority != "chat"] or applying
+    formal = [c for c in applying if c.rule.authority != "chat"]
     if not formal:
         return None
-    ordered = sorted(formal, key=lambda c: (c.precedence, c.rule.amount is not None), reverse=True)
-    best = ordered[0]
-    rivals = [c for c in ordered[1:] if c.precedence == best.precedence and c.outcome != best.outcome]
-    rivals = [c for c in rivals if c.rule.uri != best.rule.uri or _same_matter(c, best)]
-    unknown = [
+    best = max(formal, key=lambda c: (c.precedence, c.rule.amount is not None, c.rule.anchor is not None))
+    rivals = [
         c
-        for c in live
-        if c.fit == "unknown" and c.rule.authority != "chat" and c.precedence > best.precedence
+        for c in formal
+        if c.precedence == best.precedence and c.outcome != best.outcome and _same_matter(c, best)
     ]
+    unknown = [c for c in live if c.fit == "unknown" and c.rule.authority != "chat" and _same_matter(c, best)]
+    if rivals:
+        return _tied([best, *rivals[:2]], case)
+    if not case.evidence and any(c.scope.keys > best.scope.keys for c in unknown):
+        return _depends(best, [c for c in unknown if c.scope.keys > best.scope.keys], case)
     others = [
         c
         for c in applying
-        if c is not best
-        and c.outcome != best.outcome
+        if c.outcome != best.outcome
         and c.precedence != best.precedence
-        and c.rule.amount is not None
+        and c.rule.amount
+        and _same_matter(c, best)
     ]
-    if rivals:
-        return _tied([best, *rivals[:2]], case)
-    if unknown and not best.scope.keys:
-        return _depends(best, unknown, case)
     return _apply(best, others, action, case, calendar, now)
 
 
 def _same_matter(one: Candidate, other: Candidate) -> bool:
-    return one.rule.headings == other.rule.headings and one.rule.anchor == other.rule.anchor
+    """Tell whether two rules set the same thing: their time runs from the same event, where both name one."""
+    timed = [c.rule for c in (one, other) if c.rule.amount is not None]
+    anchors = {rule.anchor for rule in timed if rule.anchor}
+    units = {"business" in (rule.unit or "") for rule in timed if None in {r.anchor for r in timed}}
+    return len(anchors) <= 1 and len(units) <= 1 and one.rule.before == other.rule.before
 
 
 def _place(rule: Rule) -> str:
@@ -402,22 +448,41 @@ def _apply(
     )
     formula = f"({end.formula})"
     if when is None:
-        text = f"For {_who(case, best)} it is due by {format_date(end.at)} {ticket}: {_said(rule)} {own} {formula}. {why}"
+        gone = (
+            ""
+            if end.met_by(now)
+            else f" That is past by now: {end.margin(now).text.replace('after', 'since')}."
+        )
+        text = (
+            f"For {_who(case, best)} it is due by {format_date(end.at)}: {_said(rule)} {ticket}{own}.{gone}"
+        )
+        text += f" Computed: {formula}. {why}"
         return _with_others("due", text, best, others, used, case, ())
     met = end.met_by(when)
+    until = f"{'it had to be done by' if rule.before else 'it runs until'} {format_date(end.at)}"
     text = (
-        f"{_lead(met, case)}. For {_who(case, best)} the rule is {ends} {formula}; {what} came on "
-        f"{format_date(when)}, {end.margin(when).text} {ticket}{own}. {why}"
+        f"{_lead(met, case, rule)}. For {_who(case, best)} the rule is {_said(rule)}, so {until}; {what} came on "
+        f"{format_date(when)}, {end.margin(when).text} {ticket}{own}. Computed: {formula}. {why}"
     )
     gaps = tuple(f"to be checked by a person: {condition}" for condition in rule.conditions)
     return _with_others("yes" if met else "no", text, best, others, used, case, gaps)
 
 
-def _lead(met: bool, case: Case) -> str:
+def _lead(met: bool, case: Case, rule: Rule) -> str:
     """Answer the question as it was put: "is it too late?" is answered no where the time still runs."""
+    target = rule.unit in ("hour", "business_hour")
+    said = (
+        ("the target was met" if met else "the target was missed")
+        if target
+        else "it is in time"
+        if met
+        else "it is past"
+    )
+    if case.turned is None:
+        return f"{said[0].upper()}{said[1:]}"
     if case.turned:
-        return "No, it is in time" if met else "Yes, it is past"
-    return "Yes" if met else "No"
+        return f"{'No' if met else 'Yes'}, {said}"
+    return f"{'Yes' if met else 'No'}{', ' + said if target else ''}"
 
 
 def _moment(action: str, rule: Rule, case: Case, now: datetime) -> tuple[date | datetime | None, str]:
@@ -425,7 +490,7 @@ def _moment(action: str, rule: Rule, case: Case, now: datetime) -> tuple[date | 
     if action and action in case.actions:
         return case.actions[action], f"the {action}"
     about = topics(rule)
-    for name, moment in case.actions.items():
+    for name, moment in case.actions.items() if not action else ():
         wanted = frozenset(stems(name)) - GENERIC
         if not wanted or wanted <= about:
             return moment, f"the {name}"
@@ -447,7 +512,7 @@ def _with_others(
 ) -> Verdict:
     seen = {best.outcome}
     notes: list[str] = []
-    for other in sorted(others, key=lambda c: c.precedence, reverse=True):
+    for other in sorted(others, key=lambda c: (c.rule.authority != "chat", c.precedence), reverse=True):
         if other.outcome in seen or len(notes) == 2:
             continue
         seen.add(other.outcome)
@@ -509,10 +574,13 @@ def _depends(best: Candidate, unknown: list[Candidate], case: Case) -> Verdict:
     )
 
 
-def _together(verdicts: list[Verdict]) -> Verdict:
+def together(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return several verdicts as one, each in its own line; differing decisions leave it to the reader."""
+    if len(verdicts) == 1:
+        return verdicts[0]
     decisions = {verdict.decision for verdict in verdicts}
     decision: Decision = (
-        decisions.pop() if len(decisions) == 1 else "undecided" if "undecided" in decisions else "no"
+        decisions.pop() if len(decisions) == 1 else "undecided" if "undecided" in decisions else "rule"
     )
     return Verdict(
         decision,
