@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import zip_longest
 from typing import Literal
 
@@ -374,24 +375,24 @@ def _cut_text(text: str, room: _Room) -> Iterator[str]:
 
 def _units(text: str, room: _Room) -> list[str]:
     """Split into words with the space after them, and words that do not fit into short runs of characters."""
+    fits = cache(room.fits)
     units: list[str] = []
     for unit in _UNIT.findall(text.strip()):
-        length = len(unit) if room.fits(unit.strip()) else 16
-        while length > 1 and not all(
-            room.fits(unit[at : at + length].strip()) for at in range(0, len(unit), length)
-        ):
+        parts, length = [unit], 16
+        while not all(fits(part.strip()) for part in parts):
+            if not length:
+                raise ConfigError(
+                    f"max_tokens {room.limit!r} leaves no room below the context line; raise max_tokens"
+                )
+            parts = [unit[at : at + length] for at in range(0, len(unit), length)]
             length //= 2
-        if not all(room.fits(unit[at : at + length].strip()) for at in range(0, len(unit), length)):
-            raise ConfigError(
-                f"max_tokens {room.limit!r} leaves no room below the context line; raise max_tokens"
-            )
-        units.extend(unit[at : at + length] for at in range(0, len(unit), length))
+        units.extend(parts)
     return units
 
 
 def _furthest(units: Sequence[str], start: int, room: _Room) -> int:
     """Return the last end such that the units from `start` fit; a single unit always does."""
-    low, high = start + 1, min(len(units), start + 2 * room.limit)
+    low, high = start + 1, min(len(units), start + room.limit)
     while low < high:
         middle = (low + high + 1) // 2
         if room.fits("".join(units[start:middle]).strip()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import logging
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -63,7 +64,7 @@ class SentenceTransformerEmbedder:
 
     The bundled model is read from its package, checked against its known hash, and never reaches the network;
     counting its tokens needs only its tokenizer. Any other name or path loads as the library loads it.
-    `on_load` is called with the model's name before loading, which takes seconds. `progress` shows bars.
+    `on_load` is called with the model's name before loading, which takes seconds. `progress` shows bars on a terminal.
     `threads` bounds torch's threads in the whole process. Calls from several threads take turns.
     """
 
@@ -126,7 +127,7 @@ class SentenceTransformerEmbedder:
             vectors = encode(
                 list(texts),
                 batch_size=self._settings.batch_size,
-                show_progress_bar=self._progress,
+                show_progress_bar=self._progress and sys.stderr.isatty(),
                 convert_to_numpy=True,
                 normalize_embeddings=True,
             )
@@ -188,7 +189,8 @@ class SentenceTransformerEmbedder:
         if self._shape is None:
             model = self._model()
             dimensions = model.encode_document(["a"], show_progress_bar=False).shape[1]
-            prompt = self.count(model.prompts.get("document") or "") - self.count("")
+            prompts = [model.prompts.get(name) or "" for name in ("document", "passage", "corpus")]
+            prompt = max(map(self.count, prompts)) - self.count("")
             self._shape = (dimensions, (model.max_seq_length or 512) - prompt)
         return self._shape
 
