@@ -54,30 +54,30 @@ WEEKDAYS = {
 """Names of weekdays, Monday is 0, English and Spanish, folded."""
 
 
+_ONES = "zero one two three four five six seven eight nine"
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_UNOS = "cero uno dos tres cuatro cinco seis siete ocho nueve"
+_DIECES = (
+    "diez once doce trece catorce quince dieciseis diecisiete dieciocho diecinueve veinte veintiuno veintidos "
+    "veintitres veinticuatro veinticinco veintiseis veintisiete veintiocho veintinueve"
+)
+_TREINTAS = "treinta cuarenta cincuenta sesenta setenta ochenta noventa"
+
+
 def _numbers() -> dict[str, int]:
-    ones = (
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen"
-    ).split()
-    tens = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
-    unos = "cero uno dos tres cuatro cinco seis siete ocho nueve".split()  # noqa: SIM905
-    found = {word: n for n, word in enumerate(ones)}
-    found |= {word: n for n, word in enumerate(unos)}
-    found |= {
-        word: 10 + n
-        for n, word in enumerate(
-            (
-                "diez once doce trece catorce quince dieciseis diecisiete dieciocho diecinueve veinte veintiuno "
-                "veintidos veintitres veinticuatro veinticinco veintiseis veintisiete veintiocho veintinueve"
-            ).split()
-        )
+    ones, unos = _ONES.split(), _UNOS.split()
+    found = {
+        word: n
+        for names in (f"{_ONES} {_TEENS}", f"{_UNOS} {_DIECES}")
+        for n, word in enumerate(names.split())
     }
-    for place, ten in enumerate(tens, start=2):
-        found[ten] = 10 * place
-        found |= {f"{ten}{gap}{ones[n]}": 10 * place + n for n in range(1, 10) for gap in "- "}
-    for place, ten in enumerate("treinta cuarenta cincuenta sesenta setenta ochenta noventa".split(), 3):  # noqa: SIM905
-        found[ten] = 10 * place
-        found |= {f"{ten} y {unos[n]}": 10 * place + n for n in range(1, 10)}
+    for place, ten in enumerate(_TENS.split(), start=2):
+        found |= {ten: 10 * place} | {
+            f"{ten}{gap}{ones[n]}": 10 * place + n for n in range(1, 10) for gap in "- "
+        }
+    for place, ten in enumerate(_TREINTAS.split(), start=3):
+        found |= {ten: 10 * place} | {f"{ten} y {unos[n]}": 10 * place + n for n in range(1, 10)}
     return found
 
 
@@ -188,9 +188,9 @@ def fold(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _fold_character(character: str) -> str:
     lowered = character.lower()
-    base, *marks = unicodedata.normalize("NFD", lowered)
-    if all(map(unicodedata.combining, marks)):
-        return base
+    parts = unicodedata.normalize("NFD", lowered)
+    if all(map(unicodedata.combining, parts[1:])):
+        return parts[0]
     return lowered if len(lowered) == 1 else character
 
 
@@ -431,6 +431,14 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(map(_spoken, _WORD.finditer(fold(unicodedata.normalize("NFC", text)))))
 
 
+_IRREGULAR = {
+    "kept": "keep", "held": "hold", "paid": "pay", "sent": "send", "given": "give", "gave": "give", "bought": "buy",
+    "sold": "sell", "told": "tell", "made": "make", "lost": "lose", "left": "leave", "met": "meet", "took": "take",
+    "taken": "take", "broken": "break", "broke": "break", "chosen": "choose", "written": "write", "wrote": "write",
+}  # fmt: skip
+"""Forms that a suffix stemmer cannot bring together."""
+
+
 @lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
     # By the word's own form and never by its neighbours: question and text must agree on it.
@@ -494,11 +502,10 @@ def blocks(text: str) -> Iterator[Block]:
     while at < len(lines):
         line = lines[at]
         at += 1
-        if mark := _FENCE.match(line):
-            if not fence or line.startswith(fence):
-                yield from done()
-                fence = "" if fence else mark[1]
-                continue
+        if (mark := _FENCE.match(line)) and (not fence or line.startswith(fence)):
+            yield from done()
+            fence = "" if fence else mark[1]
+            continue
         if fence:
             yield Block("code", (line,))
         elif not line or re.fullmatch(r"[-=_* ]{3,}", line):
