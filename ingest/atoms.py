@@ -25,7 +25,7 @@ MONTHS = {
             "may mayo",
             "june jun junio",
             "july jul julio",
-            "august aug agosto ago",
+            "august aug agosto",
             "september sept sep septiembre setiembre",
             "october oct octubre",
             "november nov noviembre",
@@ -442,6 +442,7 @@ _IRREGULAR = {
 @lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
     # By the word's own form and never by its neighbours: question and text must agree on it.
+    word = _IRREGULAR.get(word, word)
     stemmer = _spanish if _SPANISH_FORM.fullmatch(word) else _english
     return str(stemmer.stemWord(word))
 

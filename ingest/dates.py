@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import calendar as months
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from ingest.atoms import MONTHS, WEEKDAYS, fold
+from ingest.atoms import MONTHS, NUMBERS, WEEKDAYS, fold
 from ingest.config import CalendarSettings
 from ingest.types import Unit
 
@@ -23,6 +24,7 @@ class Calendar:
     opens: time = time(9)
     closes: time = time(17)
     workdays: frozenset[int] = frozenset(range(5))
+    """Monday is 0."""
     holidays: frozenset[date] = frozenset()
 
     @classmethod
@@ -44,18 +46,40 @@ class Calendar:
         """Return the moment in the desk's zone; a naive one is already in it."""
         return moment.replace(tzinfo=self.zone) if moment.tzinfo is None else moment.astimezone(self.zone)
 
-    def open_spans(self, start: datetime) -> tuple[datetime, datetime]:
-        """Return the open hours of the moment's day."""
-        day = start.date()
-        return datetime.combine(day, self.opens, self.zone), datetime.combine(day, self.closes, self.zone)
+    def day(self, when: date | datetime) -> date:
+        """Return the desk's day of a date or moment."""
+        return self.local(when).date() if isinstance(when, datetime) else when
+
+    def instant(self, when: date | datetime) -> datetime:
+        """Return the moment in UTC; a date is its first moment in the desk's zone.
+
+        Clock arithmetic belongs into UTC: two moments of one zone are otherwise compared by what the wall clock
+        shows, which is wrong on the two days a year when it is changed.
+        """
+        if isinstance(when, datetime):
+            return self.local(when).astimezone(UTC)
+        return datetime.combine(when, time(), self.zone).astimezone(UTC)
+
+    def open_hours(self, day: date) -> tuple[datetime, datetime] | None:
+        """Return when the desk opens and closes on that day, in UTC; None on a day on which it is closed."""
+        if not self.is_business_day(day):
+            return None
+        opens, closes = (
+            datetime.combine(day, at, self.zone).astimezone(UTC) for at in (self.opens, self.closes)
+        )
+        return opens, closes
 
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """How far a moment is from a deadline; positive is in time."""
+    """How far something was from a deadline."""
 
-    amount: timedelta
+    amount: int
+    """Positive in time, negative too late, in `unit`."""
+    unit: str
+    """`day`, `minute` or `business_minute`."""
     text: str
+    """`11 days before it closed, day 19 of 30`, `on the last day`, `1 business hour 30 minutes to spare`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,160 +90,160 @@ class Deadline:
     amount: int
     unit: Unit
     at: date | datetime
+    """A date, or a moment in the desk's zone for hours."""
     formula: str
+    """`14 August 2026 + 30 days = 13 September 2026 (day 0 is 14 August, the last day counts)`."""
     calendar: Calendar
     before: bool = False
 
     def met_by(self, when: date | datetime) -> bool:
         """Tell whether something at `when` is in time; the last day counts."""
-        if not isinstance(self.at, datetime):
-            return _day(when, self.calendar) <= self.at
-        return _moment(when, self.calendar) <= self.at
+        if isinstance(self.at, datetime):
+            return self.calendar.instant(when) <= self.calendar.instant(self.at)
+        return self.calendar.day(when) <= self.at
 
     def margin(self, when: date | datetime) -> Margin:
         """Return how early or late `when` is."""
-        if not isinstance(self.at, datetime):
-            day = _day(when, self.calendar)
-            left = (self.at - day).days
-            nth = ""
-            if self.unit == "day" and not self.before and (gone := (day - _day(self.start, self.calendar)).days) >= 0:
-                nth = f", day {gone} of {self.amount}"
-            if left == 0:
-                return Margin(timedelta(0), f"on the last day{nth}")
-            text = f"{_count(abs(left), 'day')} {'before it closed' if left > 0 else 'after it closed'}"
-            return Margin(timedelta(days=left), text + nth)
-        moment = _moment(when, self.calendar)
-        early = moment <= self.at
-        first, last = (moment, self.at) if early else (self.at, moment)
-        if self.unit == "business_hour":
-            span, kind = business_time(first, last, self.calendar), "business "
-        else:
-            span, kind = last.astimezone(UTC) - first.astimezone(UTC), ""
-        text = f"{_span(span, kind)} {'before it was due' if early else 'after it was due'}"
-        return Margin(span if early else -span, text)
+        if isinstance(self.at, datetime):
+            return self._margin_of_moment(self.calendar.instant(when), self.calendar.instant(self.at))
+        day = self.calendar.day(when)
+        left = (self.at - day).days
+        gone = (day - self.calendar.day(self.start)).days
+        counted = self.unit == "day" and not self.before and left >= 0 <= gone
+        nth = f", day {gone} of {self.amount}" if counted else ""
+        if left == 0:
+            return Margin(0, "day", f"on the last day{nth}")
+        return Margin(
+            left, "day", f"{_count(abs(left), 'day')} {'before' if left > 0 else 'after'} it closed{nth}"
+        )
+
+    def _margin_of_moment(self, moment: datetime, at: datetime) -> Margin:
+        early = moment <= at
+        first, last = (moment, at) if early else (at, moment)
+        business = self.unit == "business_hour"
+        span = business_time(first, last, self.calendar) if business else last - first
+        minutes = round(span.total_seconds() / 60)
+        text = f"{_span(minutes, 'business ' if business else '')} {'to spare' if early else 'late'}"
+        return Margin(minutes if early else -minutes, "business_minute" if business else "minute", text)
 
 
 def deadline(
     start: date | datetime, amount: int, unit: Unit, calendar: Calendar, *, before: bool = False
 ) -> Deadline:
-    """Return when a period that runs from (or up to) `start` ends.
+    """Return when a period that runs from (or, with `before`, up to) `start` ends.
 
-    Day 0 is the day of the event and the last day counts. Days, weeks, months and years end on a date, months at the
-    month's last day where it is shorter; business days skip days on which the desk is closed. Hours end at a moment,
-    elapsed on the clock of the zone; business hours are counted inside the open hours only. Raises OverflowError
-    beyond the calendar's years.
+    Day 0 is the day of the event and the last day counts. Days, weeks, months and years end on a date, months on
+    the month's last day where it is shorter; business days skip the days on which the desk is closed. Hours end at
+    a moment, elapsed whatever the wall clock does; business hours pass inside the open hours only.
+
+    Raises:
+        OverflowError: the end is beyond the calendar's years, or the calendar has no business day.
     """
     sign = -1 if before else 1
+    day = calendar.day(start)
     at: date | datetime
-    if unit in ("hour", "business_hour"):
-        moment = _moment(start, calendar)
-        if unit == "hour":
-            at = (moment.astimezone(UTC) + sign * timedelta(hours=amount)).astimezone(calendar.zone)
-        else:
-            at = _add_business_time(moment, timedelta(hours=amount), calendar, before=before)
-        said = format_moment(moment)
-        note = "counted in open hours" if unit == "business_hour" else "counted on the clock"
+    match unit:
+        case "hour":
+            at = calendar.instant(start) + sign * timedelta(hours=amount)
+        case "business_hour":
+            at = _add_business_time(calendar.instant(start), timedelta(hours=amount), calendar, sign)
+        case "day":
+            at = day + sign * timedelta(days=amount)
+        case "business_day":
+            at = _add_business_days(day, amount, calendar, sign)
+        case "week":
+            at = day + sign * timedelta(weeks=amount)
+        case "month":
+            at = _add_months(day, sign * amount)
+        case "year":
+            at = _add_months(day, sign * 12 * amount)
+    if isinstance(at, datetime):
+        at = at.astimezone(calendar.zone)
+        said = format_moment(calendar.local(calendar.instant(start)))
+        note = "counted in open hours" if unit == "business_hour" else "every hour counts"
     else:
-        day = _day(start, calendar)
-        match unit:
-            case "day":
-                at = day + sign * timedelta(days=amount)
-            case "week":
-                at = day + sign * timedelta(weeks=amount)
-            case "month":
-                at = _add_months(day, sign * amount)
-            case "year":
-                at = _add_months(day, sign * 12 * amount)
-            case "business_day":
-                at = _add_business_days(day, amount, calendar, sign)
         said = format_date(day)
         note = f"day 0 is {day.day} {_NAMES[day.month]}, the last day counts"
     formula = f"{said} {'−' if before else '+'} {format_duration(amount, unit)} = {format_date(at)} ({note})"
     return Deadline(start, amount, unit, at, formula, calendar, before)
 
 
-def business_time(start: datetime, end: datetime, calendar: Calendar) -> timedelta:
-    """Return the open time between two moments."""
-    start, end = calendar.local(start), calendar.local(end)
-    total = timedelta(0)
-    day = start
-    while day.date() <= end.date():
-        opens, closes = calendar.open_spans(day)
-        if calendar.is_business_day(day.date()):
-            first, last = max(start, opens), min(end, closes)
-            if last > first:
-                total += last.astimezone(UTC) - first.astimezone(UTC)
-        day = datetime.combine(day.date() + timedelta(days=1), time(12), calendar.zone)
+def business_time(start: date | datetime, end: date | datetime, calendar: Calendar) -> timedelta:
+    """Return the open time between two moments; none where the end is not later."""
+    first, last = calendar.instant(start), calendar.instant(end)
+    total = timedelta()
+    day = calendar.day(first)
+    while day <= calendar.day(last):
+        if hours := calendar.open_hours(day):
+            total += max(timedelta(), min(last, hours[1]) - max(first, hours[0]))
+        day += timedelta(days=1)
     return total
 
 
-def _add_business_time(moment: datetime, left: timedelta, calendar: Calendar, *, before: bool) -> datetime:
-    if not calendar.workdays:
-        raise OverflowError("the calendar has no business day")
-    step = -1 if before else 1
+def _add_business_time(moment: datetime, left: timedelta, calendar: Calendar, sign: int) -> datetime:
+    _needs_business_days(calendar)
+    day = calendar.day(moment)
     while True:
-        opens, closes = calendar.open_spans(moment)
-        if calendar.is_business_day(moment.date()):
-            if before:
-                here = min(moment, closes)
-                room = max(timedelta(0), here.astimezone(UTC) - opens.astimezone(UTC))
-            else:
-                here = max(moment, opens)
-                room = max(timedelta(0), closes.astimezone(UTC) - here.astimezone(UTC))
-            if left <= room:
-                return (here.astimezone(UTC) + step * left).astimezone(calendar.zone)
+        if hours := calendar.open_hours(day):
+            opens, closes = hours
+            here = max(moment, opens) if sign > 0 else min(moment, closes)
+            room = max(timedelta(), closes - here if sign > 0 else here - opens)
+            # Nothing to count still waits for the next opening; a full day ends at its closing.
+            if left <= room and (left or opens <= here <= closes):
+                return here + sign * left
             left -= room
-        edge = calendar.closes if before else calendar.opens
-        moment = datetime.combine(moment.date() + timedelta(days=step), edge, calendar.zone)
+        day += timedelta(days=sign)
 
 
 def _add_business_days(day: date, amount: int, calendar: Calendar, sign: int) -> date:
-    if not calendar.workdays:
-        raise OverflowError("the calendar has no business day")
+    _needs_business_days(calendar)
     while amount:
         day += timedelta(days=sign)
         amount -= calendar.is_business_day(day)
     return day
 
 
+def _needs_business_days(calendar: Calendar) -> None:
+    if not calendar.workdays:
+        raise OverflowError("the calendar has no business day")
+
+
 def _add_months(day: date, amount: int) -> date:
-    index = day.year * 12 + day.month - 1 + amount
-    year, month = divmod(index, 12)
-    if not 1 <= year <= 9999:
+    year, month = divmod(day.year * 12 + day.month - 1 + amount, 12)
+    if not date.min.year <= year <= date.max.year:
         raise OverflowError(f"year {year} is beyond the calendar")
-    return date(year, month + 1, min(day.day, months.monthrange(year, month + 1)[1]))
+    return _day_in(year, month + 1, day.day)
 
 
-def _day(when: date | datetime, calendar: Calendar) -> date:
-    return calendar.local(when).date() if isinstance(when, datetime) else when
-
-
-def _moment(when: date | datetime, calendar: Calendar) -> datetime:
-    return calendar.local(when) if isinstance(when, datetime) else datetime.combine(when, time(0), calendar.zone)
+def _day_in(year: int, month: int, day: int) -> date:
+    return date(year, month, min(day, months.monthrange(year, month)[1]))
 
 
 def _count(amount: int, word: str) -> str:
     return f"{amount} {word}{'' if amount == 1 else 's'}"
 
 
-def _span(span: timedelta, kind: str) -> str:
-    minutes = round(span.total_seconds() / 60)
+def _span(minutes: int, kind: str) -> str:
+    # Business time has no days: how long one is depends on the desk.
     days, rest = (0, minutes) if kind else divmod(minutes, 24 * 60)
     hours, minutes = divmod(rest, 60)
     parts = [_count(days, "day")] if days else []
     parts += [_count(hours, f"{kind}hour")] if hours else []
-    parts += [_count(minutes, f"{kind if not hours else ''}minute")] if minutes or not parts else []
+    parts += [_count(minutes, "minute" if hours else f"{kind}minute")] if minutes or not parts else []
     return " ".join(parts)
 
 
 def format_date(when: date | datetime) -> str:
     """Write a date as `13 September 2026`, a moment with its time."""
-    return format_moment(when) if isinstance(when, datetime) else f"{when.day} {_NAMES[when.month]} {when.year}"
+    if isinstance(when, datetime):
+        return format_moment(when)
+    return f"{when.day} {_NAMES[when.month]} {when.year}"
 
 
-def format_moment(when: datetime) -> str:
-    """Write a moment as `13 September 2026, 16:30`."""
-    return f"{when.day} {_NAMES[when.month]} {when.year}, {when:%H:%M}"
+def format_moment(when: datetime, zone: ZoneInfo | None = None) -> str:
+    """Write a moment as `13 September 2026, 16:30`, in `zone` if given."""
+    when = when.astimezone(zone) if zone else when
+    return f"{format_date(when.date())}, {when:%H:%M}"
 
 
 def format_duration(amount: int, unit: Unit) -> str:
@@ -227,51 +251,110 @@ def format_duration(amount: int, unit: Unit) -> str:
     return _count(amount, unit.replace("_", " "))
 
 
-_AGO = re.compile(r"\b(\d{1,3}) (day|week|month)s? ago\b|\bhace (\d{1,3}) (dia|semana|mes)(?:e?s)?\b")
-_WORDS = re.compile(
-    r"\b(?:(?P<single>the day before yesterday|yesterday|today|anteayer|ayer|hoy)"
-    r"|(?P<span>(?:this|last|past|previous) (?:week|month|year)|(?:esta|la) semana(?: pasada)?|(?:este|el) mes(?: pasado)?)"
-    rf"|(?:last|on|el|this|el pasado) (?P<weekday>{'|'.join(WEEKDAYS)})"
-    rf"|(?:in|during|en|since|this|last) (?P<month>{'|'.join(MONTHS)})(?: (?:of |de )?(?P<year>\d{{4}}))?)\b(?! \d)"
+_BACK = {
+    "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0,
+    "hoy": 0, "esta manana": 0, "esta tarde": 0, "esta noche": 0,
+    "yesterday": 1, "last night": 1, "ayer": 1, "anoche": 1,
+    "the day before yesterday": 2, "day before yesterday": 2, "anteayer": 2, "antes de ayer": 2,
+    "tomorrow": -1, "manana": -1, "the day after tomorrow": -2, "day after tomorrow": -2, "pasado manana": -2,
+}  # fmt: skip
+_SPANS = {
+    "day": "day", "days": "day", "dia": "day", "dias": "day",
+    "week": "week", "weeks": "week", "semana": "week", "semanas": "week",
+    "month": "month", "months": "month", "mes": "month", "meses": "month",
+    "year": "year", "years": "year", "ano": "year", "anos": "year",
+}  # fmt: skip
+
+
+def _any(forms: Iterable[str]) -> str:
+    return "|".join(sorted(forms, key=len, reverse=True))
+
+
+_NUMBER = rf"\d{{1,3}}|an?|una?|{_any(NUMBERS)}"
+_SPAN = _any(_SPANS)
+# "The last day" and "the next day" mean another day's neighbour, not today's.
+_WHOLE = _any(form for form, span in _SPANS.items() if span != "day")
+_PAST, _NEXT = r"pasad[oa]|anterior", r"que viene|proxim[oa]|siguiente"
+_PHRASE = re.compile(
+    rf"(?<![\w-])(?:(?P<ago>{_NUMBER}) (?P<ago_span>{_SPAN}) ago"
+    rf"|hace (?P<hace>{_NUMBER}) (?P<hace_span>{_SPAN})"
+    rf"|(?:in |over |during |en |durante )?(?:the |los |las )?(?:last|past|previous|ultim[oa]s) (?P<run>{_NUMBER}) (?P<run_span>{_SPAN})"
+    rf"|(?P<which>this|last|past|previous|next|est[ea]) (?P<span>{_WHOLE})"
+    rf"|(?:el|la) (?P<span_es>{_WHOLE}) (?P<which_es>{_PAST}|{_NEXT})"
+    rf"|(?:last|on|this|past|el|este) (?P<weekday>{_any(WEEKDAYS)})(?: pasado)?"
+    rf"|(?P<at>in|during|since|last|this|en|desde|durante) (?P<month>{_any(MONTHS)})(?:,? (?:of |de |del )?(?P<year>(?:19|20)\d\d))?"
+    rf"|(?<!\bla )(?P<single>{_any(_BACK)}))(?: morning| afternoon| evening)?(?!\w)(?! \d{{1,2}}\b)"
 )
 
 
 def relative_date(text: str, today: date) -> tuple[tuple[str, date, date], ...]:
-    """Find phrases such as "yesterday", "last week", "in September", "3 days ago"; return (phrase, first, last day)."""
-    folded = fold(text)
-    found: list[tuple[int, str, date, date]] = []
-    for match in _AGO.finditer(folded):
-        amount = int(match[1] or match[3])
-        unit = match[2] or match[4]
-        day = (
-            _add_months(today, -amount)
-            if unit in ("month", "mes")
-            else today - timedelta(days=amount * (7 if unit in ("week", "semana") else 1))
-        )
-        found.append((match.start(), text[match.start() : match.end()], day, day))
-    for match in _WORDS.finditer(folded):
-        start, end = _resolved(match, today)
-        found.append((match.start(), text[match.start() : match.end()], start, end))
-    return tuple((phrase, start, end) for _, phrase, start, end in sorted(found))
+    """Find phrases such as "yesterday", "last week", "in September", "3 days ago", "la semana pasada".
+
+    Returns (phrase as written, first day, last day) in order. Months and weekdays are the latest ones that began
+    by `today`; a week begins on Monday.
+    """
+    return tuple(_found(text, today))
 
 
-def _resolved(match: re.Match[str], today: date) -> tuple[date, date]:
-    if single := match["single"]:
-        back = {"today": 0, "hoy": 0, "yesterday": 1, "ayer": 1}.get(single, 2)
-        return today - timedelta(days=back), today - timedelta(days=back)
-    if weekday := match["weekday"]:
-        back = (today.weekday() - WEEKDAYS[weekday]) % 7 or 7
-        return today - timedelta(days=back), today - timedelta(days=back)
-    if month := match["month"]:
-        number = MONTHS[month]
-        year = int(match["year"]) if match["year"] else today.year - (number > today.month)
-        return date(year, number, 1), date(year, number, months.monthrange(year, number)[1])
-    span = match["span"]
-    past = bool(re.match(r"last|past|previous", span)) or "pasad" in span
-    if "week" in span or "semana" in span:
-        start = today - timedelta(days=today.weekday() + 7 * past)
-        return start, start + timedelta(days=6)
-    if "year" in span:
-        return date(today.year - past, 1, 1), date(today.year - past, 12, 31)
-    first = _add_months(today.replace(day=1), -past)
-    return first, date(first.year, first.month, months.monthrange(first.year, first.month)[1])
+def _found(text: str, today: date) -> Iterator[tuple[str, date, date]]:
+    for match in _PHRASE.finditer(fold(text)):
+        phrase = text[match.start() : match.end()]
+        # "This may be late" is no month.
+        if match["at"] in ("this", "last") and match["month"] == "may" and "May" not in phrase:
+            continue
+        try:
+            first, last = _resolved(
+                {name: group for name, group in match.groupdict().items() if group}, today
+            )
+        except (OverflowError, ValueError):  # beyond the calendar's years
+            continue
+        yield phrase, first, last
+
+
+def _resolved(said: dict[str, str], today: date) -> tuple[date, date]:
+    match said:
+        case {"ago": number, "ago_span": span} | {"hace": number, "hace_span": span}:
+            day = _back(today, number, span)
+            return day, day
+        case {"run": number, "run_span": span}:
+            return _back(today, number, span), today
+        case {"which": which, "span": span} | {"which_es": which, "span_es": span}:
+            past = which in ("last", "past", "previous", "pasado", "pasada", "anterior")
+            step = 0 if which in ("this", "este", "esta") else -1 if past else 1
+            return _whole(today, _SPANS[span], step)
+        case {"weekday": weekday}:
+            day = today - timedelta(days=(today.weekday() - WEEKDAYS[weekday]) % 7 or 7)
+            return day, day
+        case {"month": month, "at": at}:
+            number_of = MONTHS[month]
+            year = int(said["year"]) if "year" in said else today.year - (number_of > today.month)
+            first = date(year, number_of, 1)
+            until = _day_in(year, number_of, 31)
+            return first, max(first, today) if at in ("since", "desde") else until
+        case _:
+            day = today - timedelta(days=_BACK[said["single"]])
+            return day, day
+
+
+def _back(today: date, number: str, span: str) -> date:
+    amount = int(number) if number.isdigit() else NUMBERS.get(number, 1)
+    match _SPANS[span]:
+        case "month":
+            return _add_months(today, -amount)
+        case "year":
+            return _add_months(today, -12 * amount)
+        case unit:
+            return today - timedelta(days=amount * (7 if unit == "week" else 1))
+
+
+def _whole(today: date, span: str, step: int) -> tuple[date, date]:
+    """Return the first and last day of today's week, month or year, or of one beside it."""
+    match span:
+        case "week":
+            first = today - timedelta(days=today.weekday() - 7 * step)
+            return first, first + timedelta(days=6)
+        case "month":
+            first = _add_months(today.replace(day=1), step)
+            return first, _day_in(first.year, first.month, 31)
+        case _:
+            return date(today.year + step, 1, 1), date(today.year + step, 12, 31)
