@@ -25,6 +25,7 @@ from ingest.embed import Embedder, SentenceTransformerEmbedder
 from ingest.errors import ConfigError
 from ingest.index.sqlite import SqliteIndex, identity
 from ingest.parse import to_document
+from ingest.rules import RULES_VERSION
 from ingest.sources.folder import FolderSource
 from ingest.sources.tickets import TicketSource, ticket_document
 from ingest.sync import SyncReport, sync
@@ -78,7 +79,8 @@ class Desk:
             settings.calendar,
         )
         self.index = SqliteIndex(
-            data / "index", identity(self.embedder.name, self.embedder.dimensions, CHUNKER_VERSION)
+            data / "index",
+            identity(self.embedder.name, self.embedder.dimensions, f"{CHUNKER_VERSION}.{RULES_VERSION}"),
         )
         self._store_run = Executor("store", 2)
         self._compute_run = Executor("compute", 2)

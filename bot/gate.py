@@ -95,7 +95,7 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
         r"rights?|derecho|plazo|reembols\w*|puede|garantia|devol\w*)\b"
     ),
     "compare": re.compile(
-        r"\b(compare[ds]?|comparison|versus|vs|differ(s|ence|ences|ent)?|better|cheaper|more expensive|rather than|"
+        r"\b(compare[ds]?|comparison|versus|vs|differ(s|ence|ences|ent)?|better|cheaper|longer|shorter|higher|faster|more expensive|rather than|"
         r"which (plan|product|one|of the)|between .* and|both|each (plan|product)|all (the )?(plans|products)|"
         r"across (the )?(plans|products)|diferencia\w*|comparar?)\b"
     ),
@@ -133,8 +133,8 @@ class Reading:
     vocabulary: Mapping[str, Collection[str]]
     """Facet name to values."""
     evidence: Evidence
-    decided: bool = False
-    """Code found the rule that decides, so nothing is missing."""
+    disagree: bool = False
+    """Sources state different values for what is asked."""
     named: Sequence[str] = field(default_factory=tuple)
     """Tickets named in the question."""
 
@@ -153,6 +153,8 @@ def route(reading: Reading) -> Route:
         reasons.append(
             f"asks for a rule, and the ticket brings what the question lacks: {', '.join(lacking)}"
         )
+    if reading.disagree:
+        reasons.append("sources disagree")
     if "compare" in wanted:
         reasons.append("compares")
     if "aggregate" in wanted:

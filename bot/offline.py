@@ -32,7 +32,8 @@ COVERED = 0.5
 
 
 _ABOUT = re.compile(
-    r"\b(?:about|mention(?:s|ing)?|regarding|concerning)\s+(?:an?\s+|the\s+)?([\w-]+)", re.IGNORECASE
+    r"(?<!what )(?<!how )\b(?:about|mention(?:s|ing)?|regarding|concerning)\s+(?:an?\s+|the\s+)?(?!ticket|case|one\b)([\w-]+)",
+    re.IGNORECASE,
 )
 
 

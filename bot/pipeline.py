@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, time
 
 from bot import agent, check, gate, rewrite, verdict
 from bot.config import RetrievalSettings, WordSettings
@@ -99,7 +100,13 @@ class _Turn:
         await self._second_search(cases)
         decided = self._decide(cases)
         route = gate.route(
-            gate.Reading(self.text, self.names.facets, self.evidence, decided is not None, self._named())
+            gate.Reading(
+                self.text,
+                self.names.facets,
+                self.evidence,
+                bool(decided and decided.overruled),
+                self._named(),
+            )
         )
         if self.mode == "agent" and route.path != "agent":
             route = Route("agent", ("mode agent", *route.reasons))
@@ -217,17 +224,21 @@ class _Turn:
         return ""
 
     def _topic(self) -> frozenset[str]:
-        return verdict.topic_of(self.text, self.names.vocabulary, self.parts.words.synonyms)
+        return verdict.topic_of(self._asked(), self.names.vocabulary, self.parts.words.synonyms)
+
+    def _asked(self) -> str:
+        """Return the question without the customers' names: "Team Rocket" is no plan and "Ortega Hardware" no topic."""
+        text = self.text
+        for name in mentions(text, self.names.customers):
+            text = re.sub(re.escape(name), " ", text, flags=re.IGNORECASE)
+        return text
 
     def _cases(self) -> tuple[verdict.Case, ...]:
         """Return what the rules are applied to: the tickets named, else what the question itself says.
 
         A question that compares two plans is two cases.
         """
-        if (
-            in_force_on(self.text, self.question.now.date()) != self.question.now.date()
-            and not self.evidence.tickets
-        ):
+        if in_force_on(self.text, self.question.now.date()) is None and not self.evidence.tickets:
             return ()
         tickets = self.evidence.tickets
         named = self._named()
@@ -239,7 +250,7 @@ class _Turn:
                 verdict.case_of(t, self.tools.label(t.number), f"ticket:{t.number}") for t in chosen[:4]
             )
         anchors = self.parts.tickets.settings.events
-        return verdict.cases_in(self.text, self.names.vocabulary, anchors, self.question.now)
+        return verdict.cases_in(self._asked(), self.names.vocabulary, anchors, self.question.now)
 
     async def _second_search(self, cases: Sequence[verdict.Case]) -> None:
         """Run the search that the first one makes possible: the question's topic with the facets of the fetched row."""
@@ -275,15 +286,19 @@ class _Turn:
 
     def _decide_one(self, case: verdict.Case) -> Verdict | None:
         chunks = {**self.rules, **{i.chunk.id: i.chunk for i in self.evidence.shown if i.chunk is not None}}
+        day = in_force_on(self.text, self.question.now.date())
+        past = day is not None and day < self.question.now.date() and not case.evidence
         decided = verdict.decide(
-            self.text,
+            self._asked(),
             case,
             chunks.values(),
             vocabulary=self.names.vocabulary,
             synonyms=self.parts.words.synonyms,
             actions=self.parts.tickets.settings.actions,
             calendar=self.parts.calendar,
-            now=self.question.now,
+            now=datetime.combine(day, time(12), self.question.now.tzinfo)
+            if past and day
+            else self.question.now,
         )
         for id_ in decided.used if decided else ():
             if id_ in chunks:

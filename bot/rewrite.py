@@ -75,7 +75,7 @@ def adds(proposal: str, known: str) -> str:
     folded = set(words(known))
     for name in re.findall(r"(?<=\w )[A-ZÁÉÍÓÚÑ][\w'’-]+", proposal):
         if not set(words(name)) <= folded:
-            return name
+            return str(name)
     return ""
 
 

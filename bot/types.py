@@ -145,6 +145,8 @@ class Verdict:
     rule: Rule | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     gaps: tuple[str, ...] = ()
+    overruled: tuple[str, ...] = ()
+    """Ids of the evidence items whose rules say something else and lost."""
 
 
 @dataclass(frozen=True, slots=True)

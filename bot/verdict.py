@@ -21,78 +21,20 @@ from ingest.rules import Scope, scope, topics
 from ingest.types import AUTHORITY, Chunk, Rule, Ticket
 
 GENERIC = frozenset(
-    stem
-    for word in [
-        "customer",
-        "client",
-        "account",
-        "ticket",
-        "case",
-        "company",
-        "plan",
-        "subscription",
-        "entitled",
-        "eligible",
-        "entitlement",
-        "allowed",
-        "get",
-        "give",
-        "still",
-        "ask",
-        "asked",
-        "request",
-        "requested",
-        "apply",
-        "applies",
-        "rule",
-        "policy",
-        "long",
-        "many",
-        "much",
-        "day",
-        "days",
-        "hour",
-        "hours",
-        "time",
-        "date",
-        "deadline",
-        "window",
-        "due",
-        "end",
-        "ends",
-        "close",
-        "closed",
-        "expire",
-        "have",
-        "has",
-        "possible",
-        "right",
-        "want",
-        "like",
-        "know",
-        "please",
-        "tell",
-        "shop",
-        "store",
-        "user",
-        "person",
-        "one",
-        "now",
-        "today",
-        "make",
-        "back",
-        "happen",
-        "cliente",
-        "tiene",
-        "derecho",
-        "plazo",
-        "puede",
-    ]
-    for stem in stems(word)
+    stems(
+        "customer client account ticket case company plan subscription entitled eligible entitlement allowed get give still "
+        "ask asked request requested apply applies rule policy long many much day days hour hours time date deadline window "
+        "due end ends close closed expire possible right want like know please tell shop store user person one now today make "
+        "back happen charge payment fee period buyer order item purchase billing compare compared difference different longer "
+        "shorter higher faster better annual monthly say says said somebody someone valid count hold holds true "
+        "cliente tiene derecho plazo puede"
+    )
 )
 """Words that ask for a rule without saying which."""
 
 
+_TOPICAL = 0.6
+"""Share, by weight, of a question's topic words that a rule must hold to be about it."""
 _TURNED = re.compile(
     r"\b(too late|expired?|lapsed?|is over|was over|missed|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late)\b"
 )
@@ -252,20 +194,19 @@ def decide(
     case = replace(case, turned=None if either else bool(_TURNED.search(" ".join(plain))))
     topic = topic_of(text, vocabulary, synonyms)
     heads = _heads(topic, actions)
-    if not heads and case.evidence and not topic:
-        # "Are they entitled to it?": what it is stands in the ticket.
-        heads = _heads(topic_of(case.text, vocabulary, synonyms), actions)
     verdicts: list[Verdict] = []
     candidates = _candidates(chunks, case, vocabulary)
     for action, wanted in heads or [("", topic)]:
-        about = _about(candidates, wanted, whole=bool(heads))
+        about = _named_about(candidates, wanted, synonyms) if heads else _about(candidates, wanted)
         verdict = _one(about, action, case, calendar, now) if about else None
         if verdict:
             verdicts.append(verdict)
-    if not verdicts and heads:
-        about = _about(candidates, topic, whole=False)
-        verdict = _one(about, "", case, calendar, now) if about else None
-        verdicts = [verdict] if verdict else []
+    if not verdicts and case.evidence and not heads:
+        # "Are they entitled to it?": what it is stands in the ticket.
+        for action, wanted in _heads(topic_of(case.text, vocabulary, synonyms), actions):
+            about = _named_about(candidates, wanted, synonyms)
+            verdict = _one(about, action, case, calendar, now) if about else None
+            verdicts += [verdict] if verdict else []
     return together(verdicts) if verdicts else None
 
 
@@ -313,22 +254,35 @@ def _object(rule: Rule, named: frozenset[str]) -> frozenset[str]:
     return frozenset(stems(subject)) - GENERIC - named
 
 
-def _about(candidates: list[Candidate], wanted: frozenset[str], *, whole: bool) -> list[Candidate]:
-    """Keep the rules of the topic: all of a head's stems, else those that share the most telling words."""
+def _named_about(
+    candidates: list[Candidate], wanted: frozenset[str], synonyms: Mapping[str, Sequence[str]]
+) -> list[Candidate]:
+    """Keep the rules about a declared action: the ones that name it, in their own words or their section's heading.
+
+    A document's title says what most of it is about, not what each of its rules sets; it counts only for a document
+    none of whose rules names it nearer.
+    """
+    near = [
+        c
+        for c in candidates
+        if wanted <= topics(replace(c.rule, headings=c.rule.headings[1:]))
+        or wanted <= topic_of(" ".join([c.rule.text, *c.rule.labels, *c.rule.headings[1:]]), {}, synonyms)
+    ]
+    documents = {c.rule.uri for c in near}
+    return near + [c for c in candidates if c.rule.uri not in documents and wanted <= topics(c.rule)]
+
+
+def _about(candidates: list[Candidate], wanted: frozenset[str]) -> list[Candidate]:
+    """Keep the rules that share the most telling words with the question, and enough of them."""
     if not wanted:
         return []
     of = {id(candidate): topics(candidate.rule) for candidate in candidates}
-    if whole:
-        # A document's title says what most of it is about, not what each of its rules sets.
-        near = [c for c in candidates if wanted <= topics(replace(c.rule, headings=c.rule.headings[1:]))]
-        return near or [candidate for candidate in candidates if wanted <= of[id(candidate)]]
-    frequency = {stem: sum(stem in topic for topic in of.values()) for stem in wanted}
-    weight = {stem: 1 / n for stem, n in frequency.items() if n}
-    if not weight or len(weight) * 2 < len(wanted):
+    weight = {stem: 1 / (1 + sum(stem in topic for topic in of.values())) ** 0.5 for stem in wanted}
+    scores = [(sum(weight.get(stem, 0) for stem in of[id(c)]), c) for c in candidates if c.fit != "no"]
+    best = max((score for score, _ in scores), default=0.0)
+    if best < _TOPICAL * sum(weight.values()):
         return []
-    scores = [(sum(weight.get(stem, 0) for stem in of[id(c)]), c) for c in candidates]
-    best = max(score for score, _ in scores)
-    return [candidate for score, candidate in scores if score >= 0.6 * best]
+    return [candidate for score, candidate in scores if score >= 0.85 * best]
 
 
 def _in_force(rule: Rule, day: date) -> bool:
@@ -431,7 +385,8 @@ def _apply(
     own, ticket = Cite.of(best.chunk.id), Cite.of(case.evidence)
     why = f"Rule applied: {_place(rule)}: {_quote(rule)} {own}."
     if rule.amount is None or rule.unit is None:
-        text = f"No. For {_who(case, best)} the rule gives no such right {ticket}. {why}"
+        lead = "No. " if case.evidence else ""
+        text = f"{lead}For {_who(case, best)} the rule gives no such right {ticket}{own}. {why}"
         return _with_others("no", text, best, others, used, case, ())
     event = _event(rule, case)
     if event is None:
@@ -443,10 +398,7 @@ def _apply(
     _, start = event
     end = deadline(start, rule.amount, rule.unit, calendar, before=rule.before)
     when, what = _moment(action, rule, case, now)
-    ends = (
-        f"{_said(rule)}, so it {'had to be done by' if rule.before else 'runs until'} {format_date(end.at)}"
-    )
-    formula = f"({end.formula})"
+    formula = end.formula
     if when is None:
         gone = (
             ""
@@ -520,8 +472,15 @@ def _with_others(
         notes.append(
             f"{_place(other.rule)} says {_said(other.rule)} {Cite.of(other.chunk.id)}; {_because(best, other)}."
         )
+    overruled = tuple(used[len(used) - len(notes) :]) if notes else ()
     return Verdict(
-        decision, " ".join([text, *notes]), tuple(dict.fromkeys(used)), best.rule, dict(case.facts), gaps
+        decision,
+        " ".join([text, *notes]),
+        tuple(dict.fromkeys(used)),
+        best.rule,
+        dict(case.facts),
+        gaps,
+        overruled,
     )
 
 
@@ -589,6 +548,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
         verdicts[0].rule,
         verdicts[0].facts,
         tuple(gap for verdict in verdicts for gap in verdict.gaps),
+        tuple(id_ for verdict in verdicts for id_ in verdict.overruled),
     )
 
 

@@ -16,6 +16,9 @@ from typing import Literal, cast
 from ingest.atoms import Atom, atoms, fold, mentions, sentences, stems
 from ingest.types import Chunk, Polarity, Rule, Unit
 
+RULES_VERSION = "1"
+"""Part of the index's identity: raise it when other rules are found in the same text."""
+
 _FORBIDS = re.compile(
     r"\b(?:(?:is|are|was|were|will be|can|may)(?: not|n['’]t)(?: be)? (?:\w+ly )?(?:refund|return|exchang|cancel|reimburs|credit|"
     r"eligible|entitled|covered|available|allowed|permitted|possible|transferable|included|offered|accepted)\w*|"
@@ -28,7 +31,7 @@ _FORBIDS = re.compile(
     r"no reembolsable\w*)\b"
 )
 _CELL_FORBIDS = re.compile(
-    r"(?:none|no|never|n/a|not (?:refundable|returnable|offered|available|eligible|covered|included|applicable)|"
+    r"(?:not (?:refundable|returnable|offered|available|eligible|covered|included|applicable)|"
     r"non[- ]?(?:refundable|returnable)|no refunds?|no returns?|no (?:right|warranty|entitlement).*|cannot be .*|"
     r"no reembolsable|sin reembolso|sin derecho)\.?"
 )
@@ -41,8 +44,12 @@ _NORMATIVE = re.compile(
 )
 _NARRATIVE = re.compile(
     r"\b(?:ago|i (?:waited|was|had|have)|we (?:waited|founded|started)|founded|webinar|meeting|lasted|for example|hace|years? old|"
-    r"every|per|each|cada|once an?|twice)\b"
+    r"every|per|each|cada|once an?|once in|in any|any|twice)\b"
 )
+_COUNTED = re.compile(
+    r"\b(?:within|for|of|after|least|most|to|than|until|in|during|further|another|de|hasta|en)\s+$"
+)
+"""What makes "a month" a duration: not "a month that has begun"."""
 _HEDGE = re.compile(
     r"\b(?:as a (?:general )?rule|as a guideline|in general|generally|normally|usually|typically|in most cases|ordinarily|by default|"
     r"most of the time|rule of thumb|por regla general|en general|normalmente|generalmente|por lo general|habitualmente)\b"
@@ -103,7 +110,11 @@ def find_rules(chunk: Chunk) -> tuple[Rule, ...]:
     prose, tables = _parts(chunk.body)
     told = sentences(prose)
     section_anchor = _running_from(told)
-    found = [replace(rule, anchor=rule.anchor or section_anchor) for line in told for rule in _in_sentence(line, base)]
+    found = [
+        replace(rule, anchor=rule.anchor or section_anchor)
+        for line in told
+        for rule in _in_sentence(line, base)
+    ]
     heading_anchor = section_anchor or _anchor(" ".join(told)) if tables else None
     for table in tables:
         found += _in_table(table, base, heading_anchor)
@@ -137,7 +148,10 @@ def _parts(body: str) -> tuple[str, list[list[list[str]]]]:
 def _running_from(told: tuple[str, ...]) -> str | None:
     for line in told:
         folded = fold(line)
-        if re.search(r"\b(?:period|window|time|clock|term|target|plazo|it|they|all|both)\w*\b.{0,40}\b(?:runs?|start|begin|count|measured|corre|cuenta)\w*", folded):
+        if re.search(
+            r"\b(?:period|window|time|clock|term|target|plazo|it|they|all|both)\w*\b.{0,40}\b(?:runs?|start|begin|count|measured|corre|cuenta)\w*",
+            folded,
+        ):
             anchor = _anchor(folded)
             if anchor:
                 return anchor
@@ -161,7 +175,9 @@ def _in_sentence(line: str, base: Rule) -> Iterator[Rule]:
         folded = fold(clause)
         if line.rstrip().endswith("?"):
             continue
-        durations = [atom for atom in atoms(clause) if atom.kind == "duration" and not atom.value.endswith("minute")]
+        durations = [
+            atom for atom in atoms(clause) if atom.kind == "duration" and not atom.value.endswith("minute")
+        ]
         hedges = tuple(match.group() for match in _HEDGE.finditer(fold(line)))
         conditions = tuple(clause[m.start() : m.end()].strip(" ,") for m in _CONDITION.finditer(folded))
         forbids = _FORBIDS.search(folded)
@@ -194,7 +210,10 @@ def _allows(folded: str, forbids: re.Match[str] | None) -> Polarity:
 
 def _states(clause: str, folded: str, atom: Atom) -> bool:
     around = folded[max(0, atom.start - 90) : atom.end + 60]
-    if _NARRATIVE.search(folded[max(0, atom.start - 14) : atom.end + 8]) and not re.search(r"\bwithin\b", around):
+    beside = folded[max(0, atom.start - 14) : atom.end + 8]
+    if _NARRATIVE.search(beside) and "within" not in beside:
+        return False
+    if re.match(r"(?:an?|una?|one)\b", fold(atom.text)) and not _COUNTED.search(folded[: atom.start]):
         return False
     if re.search(r"\b(?:i|we) (?:waited|spent|took|needed)\b", folded):
         return False
@@ -203,7 +222,9 @@ def _states(clause: str, folded: str, atom: Atom) -> bool:
 
 def _anchored(folded: str, atom: Atom) -> tuple[str | None, bool]:
     """Return what the duration runs from: the nearest anchor behind it, else the nearest in front of it."""
-    behind = [(name, m) for name, m in _anchors(folded) if m.start() >= atom.end - 1 and m.start() - atom.end < 60]
+    behind = [
+        (name, m) for name, m in _anchors(folded) if m.start() >= atom.end - 1 and m.start() - atom.end < 60
+    ]
     if behind:
         name, match = behind[0]
         return name, bool(match["before"])
@@ -225,6 +246,9 @@ def _duration(atom: Atom) -> tuple[int | None, Unit | None]:
     return int(amount_text), cast(Unit, unit)
 
 
+_RIGHT = re.compile(r"\b(?:refund|return|warranty|guarantee|right|window|period|entitle|reembolso|plazo)\w*")
+
+
 def _plain(cell: str) -> str:
     return re.sub(r"[*_`]|\[([^\]]*)\]\([^)]*\)", r"\1", cell).strip()
 
@@ -234,7 +258,7 @@ def _in_table(rows: list[list[str]], base: Rule, section_anchor: str | None) -> 
     for raw in rows[2:]:
         row = [_plain(cell) for cell in raw] + [""] * (len(header) - len(raw))
         cells = list(zip(header, row, strict=False))
-        stated = {i: _cell(cell) for i, (_, cell) in enumerate(cells)}
+        stated = {i: _cell(cell, name) for i, (name, cell) in enumerate(cells)}
         labels = [(name, cell) for i, (name, cell) in enumerate(cells) if cell and stated[i] is None]
         from_cell = next((a for name, cell in labels if (a := _cell_anchor(name, cell))), None)
         for i, (name, cell) in enumerate(cells):
@@ -258,15 +282,18 @@ def _in_table(rows: list[list[str]], base: Rule, section_anchor: str | None) -> 
             )
 
 
-def _cell(cell: str) -> tuple[int | None, Unit | None] | None:
+def _cell(cell: str, header: str) -> tuple[int | None, Unit | None] | None:
     """Read a cell that is a duration or a prohibition; None for a label."""
     folded = fold(cell)
     if not cell or len(cell) > 90:
         return None
-    if _CELL_FORBIDS.fullmatch(folded) or _FORBIDS.match(folded):
+    bare = folded.rstrip(".") in ("no", "none", "never") and _RIGHT.search(fold(header))
+    if bare or _CELL_FORBIDS.fullmatch(folded) or _FORBIDS.match(folded):
         return None, None
     found = [atom for atom in atoms(cell) if atom.kind == "duration"]
-    if len(found) == 1 and not re.search(r"\b(?:per|each|every|a|an) (?:day|month|hour|year|minute|second)\b|/", folded):
+    if len(found) == 1 and not re.search(
+        r"\b(?:per|each|every|a|an) (?:day|month|hour|year|minute|second)\b|/ ?[a-z]", folded
+    ):
         amount, unit = _duration(found[0])
         return (amount, unit) if amount is not None else None
     return None
@@ -276,7 +303,9 @@ def _cell_anchor(name: str, cell: str) -> str | None:
     if not re.search(r"\b(?:from|start|run|after|anchor|desde|measured|counted)\w*", fold(name)):
         return None
     folded = fold(cell)
-    return _anchor(folded) or next((_ANCHORS[w] for w in re.findall(r"[a-z-]+", folded) if w in _ANCHORS), None)
+    return _anchor(folded) or next(
+        (_ANCHORS[w] for w in re.findall(r"[a-z-]+", folded) if w in _ANCHORS), None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +350,10 @@ def scope(rule: Rule, vocabulary: Mapping[str, Collection[str]]) -> Scope:
 
 @lru_cache(maxsize=65536)
 def _scope(
-    text: str, labels: tuple[str, ...], headings: tuple[str, ...], vocabulary: tuple[tuple[str, tuple[str, ...]], ...]
+    text: str,
+    labels: tuple[str, ...],
+    headings: tuple[str, ...],
+    vocabulary: tuple[tuple[str, tuple[str, ...]], ...],
 ) -> Scope:
     places = [" ; ".join(labels) if labels else text, *reversed(headings)]
     includes: dict[str, frozenset[str]] = {}
@@ -335,10 +367,15 @@ def _scope(
                     excludes[name] = left_out
                 break
             left_out = _excluded(place, values)
-            named = frozenset(mentions(_EXCEPT.sub(" ", folded) if left_out else place, values, strict=not left_out)) - left_out
+            named = (
+                frozenset(
+                    mentions(_EXCEPT.sub(" ", folded) if left_out else place, values, strict=not left_out)
+                )
+                - left_out
+            )
             if left_out:
                 excludes[name] = left_out
-            if named and len(named) < len(values) or (named and len(values) == 1):
+            if (named and len(named) < len(values)) or (named and len(values) == 1):
                 includes[name] = named
             if named or left_out:
                 break
@@ -347,7 +384,9 @@ def _scope(
 
 def _excluded(place: str, values: tuple[str, ...]) -> frozenset[str]:
     return frozenset(
-        value for match in _EXCEPT.finditer(fold(place)) for value in mentions(place[match.start() : match.end()], values, strict=True)
+        value
+        for match in _EXCEPT.finditer(fold(place))
+        for value in mentions(place[match.start() : match.end()], values, strict=True)
     )
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any
 
 import pytest
+
+from bot.app import Desk
+from ingest.config import EmbeddingSettings
+from ingest.embed import SentenceTransformerEmbedder
+from tests.desks import prepared, sample_settings
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,3 +55,17 @@ def _local(host: str) -> bool:
         return ip_address(host.partition("%")[0]).is_loopback
     except ValueError:
         return False
+
+
+@pytest.fixture(scope="session")
+def embedder() -> SentenceTransformerEmbedder:
+    """Return the bundled model, loaded once a process."""
+    return SentenceTransformerEmbedder(EmbeddingSettings())
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory, embedder: SentenceTransformerEmbedder) -> Iterator[Desk]:
+    """Return a desk over the sample company, indexed once a process; tests only ask it."""
+    desk = prepared(sample_settings(tmp_path_factory.mktemp("sample")), embedder)
+    yield desk
+    desk.close()
