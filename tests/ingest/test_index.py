@@ -447,6 +447,9 @@ def test_lists_and_matrix_never_disagree_while_somebody_writes(open_index: OpenI
 
     for name in names:
         version(0, name)
+    query = "zeppelin E-1234"
+    vector = EMBEDDER.embed([query], "query")[0]
+    assert not rank(index, query).failed
     stop = threading.Event()
     problems: list[str] = []
     searches = 0
@@ -455,7 +458,7 @@ def test_lists_and_matrix_never_disagree_while_somebody_writes(open_index: OpenI
         nonlocal searches
         while not stop.is_set():
             try:
-                found = rank(index, "zeppelin E-1234", k=100)
+                found = index.rank(query, vector, 100, MEMBERS, time.monotonic() + 30)
             except Exception as error:
                 problems.append(repr(error))
                 return
