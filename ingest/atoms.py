@@ -480,6 +480,8 @@ class Block:
 
     kind: BlockKind
     lines: tuple[str, ...]
+    indent: int = 0
+    """How far its first line is indented: what nests list items."""
 
     @property
     def text(self) -> str:
@@ -489,14 +491,16 @@ class Block:
 
 def blocks(text: str) -> Iterator[Block]:
     """Split Markdown into headings, list items, paragraphs, quotations, code lines and tables, without their marks."""
-    lines = [line.strip() for line in text.splitlines()]
+    raw = text.expandtabs(4).splitlines()
+    lines = [line.strip() for line in raw]
     kind: BlockKind = "text"
     open_lines: list[str] = []
+    indent = 0
     fence = ""
 
     def done() -> Iterator[Block]:
         if open_lines:
-            yield Block(kind, tuple(open_lines))
+            yield Block(kind, tuple(open_lines), indent)
             open_lines.clear()
 
     at = 0
@@ -529,12 +533,12 @@ def blocks(text: str) -> Iterator[Block]:
             open_lines.append(line.lstrip("> "))
         elif item := _ITEM.match(line):
             yield from done()
-            kind = "item"
+            kind, indent = "item", len(raw[at - 1]) - len(raw[at - 1].lstrip())
             # Steps keep their numbers, because an answer that quotes one needs its place.
             open_lines.append(line if line[0].isdigit() else line[item.end() :])
         else:
             if not open_lines:
-                kind = "text"
+                kind, indent = "text", 0
             open_lines.append(line)
     yield from done()
 

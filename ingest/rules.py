@@ -2,95 +2,213 @@
 
 A sentence gives a rule where a duration stands in a construction that sets a window, a notice, a target or a
 retention, or where it forbids outright. A table gives one for each cell that is a duration or a prohibition, with its
-own column header and the row's other cells as labels. Quoted speech and code give none.
+own column header and the row's other cells as labels. Questions, quoted speech and code give none.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, cast
 
-from ingest.atoms import Atom, atoms, fold, mentions, sentences, stems
-from ingest.types import Chunk, Polarity, Rule, Unit
+from ingest.atoms import Atom, atoms, blocks, cells, fold, mentions, plain, sentences, stems
+from ingest.types import Chunk, Rule, Unit
 
-RULES_VERSION = "1"
+RULES_VERSION = "2"
 """Part of the index's identity: raise it when other rules are found in the same text."""
 
+# All patterns below are matched against folded text: lower case, without accents.
+
+_RIGHTS = (
+    r"(?:refund|reimburs|repaid|return|exchang|cancel|credited|transferr|cover|offer|accept|allow|permit|includ|grant|"
+    r"given|owed|paid back|sent back|taken back|extend)"
+)
+_RIGHT_ADJECTIVES = (
+    r"(?:(?:non-?)?(?:refund|return|reimburs|exchange|transfer|cancell?)able|eligible|entitled|covered|available|offered|"
+    r"allowed|permitted|possible|accepted|included|provided)"
+)
+_NOT = r"(?: not|n['’]t)"
+_ADVERB = r"(?: \w+ly| yet| be)?"
 _FORBIDS = re.compile(
-    r"\b(?:(?:is|are|was|were|will be|can|may)(?: not|n['’]t)(?: be)? (?:\w+ly )?(?:refund|return|exchang|cancel|reimburs|credit|"
-    r"eligible|entitled|covered|available|allowed|permitted|possible|transferable|included|offered|accepted)\w*|"
-    r"can ?(?:not|['’]t) be (?:\w+ly )?\w+ed|cannot be \w+|non[- ]?(?:refund|return|transfer|cancel)\w*|"
-    r"not (?:\w+ly )?(?:refundable|returnable|eligible|entitled|covered|available|offered|exchangeable|cancell?able)|"
-    r"no (?:right (?:of|to)|refunds?\b|returns?\b|warranty|guarantee|credit|reimbursement|entitlement|money back)|"
-    r"(?:do|does|will|shall) (?:not|n['’]t) (?:\w+ly )?(?:refund|give|grant|offer|qualify|apply|cover|accept|reimburse)\w*|"
-    r"(?:excluded|exempt) from|ineligible|never (?:refund|return)\w*|final sale|"
-    r"no (?:se )?(?:reembols|devuelv|admit|hay|son reembolsables|es reembolsable|tiene[n]? derecho)\w*|sin (?:derecho|reembolso|devolucion)|"
-    r"no reembolsable\w*)\b"
+    rf"\b(?:(?:is|are|will be|can|will|shall|must|does|do){_NOT}(?: be)?{_ADVERB} (?:{_RIGHT_ADJECTIVES}|{_RIGHTS}\w*)\b"
+    rf"|(?:may|must) not(?: be)? {_RIGHTS}\w*|cannot(?: be)?{_ADVERB} {_RIGHTS}\w*|can(?:not|['’]t| not) be{_ADVERB} \w+ed\b"
+    rf"|(?:do|does|will|shall|can){_NOT} (?:\w+ly )?(?:refund|reimburse|give|grant|offer|accept|cover|exchange|return|take back|qualify)\b"
+    r"|cannot (?:refund|reimburse|give|grant|offer|accept|cover|exchange|return|take back)\b"
+    rf"|not (?:\w+ly )?{_RIGHT_ADJECTIVES}\b"
+    r"|non[- ]?(?:refund|return|transfer|cancel|exchange)\w*"
+    r"|no (?:right (?:of|to)|refunds?|returns?(?! (?:label|address|form|fee|cost|shipping))|warranty|guarantee|credits?|"
+    r"(?:\w+ )?(?:refund|goodwill|reimbursement|entitlement|compensation|money back|exchange)s?)\b"
+    r"|(?:excluded|exempt) from|ineligible|never (?:be )?(?:refund|return|reimburse)\w*|final sale|sales? (?:is|are) final"
+    r"|no (?:se |es |son |sera\w* |podra\w* (?:ser )?|pued\w+ (?:ser )?)?(?:reembols|devolv|devuelv|devolu|retorn|cancel(?!acion)|cambi|cubr|cubiert|admit|"
+    r"acept|transf)\w*|no (?:hay|existe|tiene[ns]?|da[n]?) (?:derecho|reembolso|devolucion|garantia|lugar a)\w*"
+    r"|sin (?:derecho|reembolso|devolucion|garantia))"
 )
-_CELL_FORBIDS = re.compile(
-    r"(?:not (?:refundable|returnable|offered|available|eligible|covered|included|applicable)|"
-    r"non[- ]?(?:refundable|returnable)|no refunds?|no returns?|no (?:right|warranty|entitlement).*|cannot be .*|"
-    r"no reembolsable|sin reembolso|sin derecho)\.?"
+_SOME = re.compile(
+    r"\b(?:some|certain|not all|not every|others?|parts? of|algun[oa]s?|ciert[oa]s)\b[^,;]{0,50}$"
 )
-_NORMATIVE = re.compile(
-    r"\b(?:within|up to|until|no later than|not later than|at least|at most|no more than|no longer than|maximum|max|minimum|"
-    r"for (?:a period of|up to)|period|window|notice|deadline|term of|guarantee|warranty|target|commit\w*|entitled|eligible|"
-    r"must|may|can|shall|will|have|has|keep|kept|retain\w*|retention|store[ds]?|delete[ds]?|remain\w*|expires?|lasts?|valid|"
-    r"runs?|after|from|before|prior|following|refund\w*|return\w*|respond\w*|response|reply|repl(?:y|ies)|resol\w+|"
-    r"dentro|hasta|plazo|antes|despues|desde|a partir|puede\w*|debe\w*|conserv\w*|garantia|durante|en un)\b"
+# "No refund is given after that" repeats the end of a window stated beside it.
+_AFTER_THAT = re.compile(
+    r"\b(?:(?:after|beyond|past|outside(?: of)?|once|despues de|pasado|fuera de) (?:that|this|it|the|these|those|el|ese|este|eso)\b"
+    r"|thereafter|afterwards|after(?:wards)?$|otherwise|later (?:requests|claims|returns)|(?:late|later) (?:requests?|claims?)|"
+    r"de lo contrario|transcurrido|posteriormente)"
 )
-_NARRATIVE = re.compile(
-    r"\b(?:ago|i (?:waited|was|had|have)|we (?:waited|founded|started)|founded|webinar|meeting|lasted|for example|hace|years? old|"
-    r"every|per|each|cada|once an?|once in|in any|any|twice)\b"
+
+_MODAL = re.compile(
+    r"\b(?:may|can|cannot|must|will|shall|should|is|are|be|has|have|gets?|entitled|eligible|become|becomes|expires?|ends?|"
+    r"lasts?|keeps?|retain|due|required|need|needs|aim|at least|no later than|within|[a-z]+['’]ll|pued\w+|deb\w+|podra\w*|es|son|se|tiene\w*|"
+    r"dispon\w+|hay que|conserv\w+)\b"
 )
-_COUNTED = re.compile(
-    r"\b(?:within|for|of|after|least|most|to|than|until|in|during|further|another|de|hasta|en)\s+$"
+_PAST = re.compile(
+    r"\b(?:i|i['’]ve|i['’]d|my|was|were|had|did|waited|took|came|wrote|asked|contacted|noticed|called|arrived|founded|launched|"
+    r"lasted|spent|answered|fixed|fue|era|estuvo|espere|esperamos|tarde|tardaron|tuve|mi)\b"
 )
-"""What makes "a month" a duration: not "a month that has begun"."""
+_NEVER_LEFT = re.compile(
+    r"\b(?:last|past|previous|preceding|ultim[oa]s|every|each|per|cada|any|those|these|"
+    r"once|twice|times|veces|of about|about|another|guarantee an? \w+ within)\s*$"
+)
+_NEVER_RIGHT = re.compile(
+    r"^[\s-]*(?:ago|old|older|of age|later,? (?:i|we|they|he|she)|earlier|drive|walk|de edad|mas tarde)\b"
+)
+_COMPARED = re.compile(
+    r"\b(?<!no )(?<!not )(?:more|older|longer|later|less|fewer|sooner|mas|menos)(?: than| de)\s*$|\b(?:over|beyond|past|under)\s*$"
+)
+_LIMIT = re.compile(
+    r"(?:\b(?:within|up to|until|(?:no|not) (?:later|more|longer|less|fewer) than|at least|at most|maximum|minimum|max|min|"
+    r"(?:maximum|minimum|period) of|dentro de|hasta|como (?:maximo|minimo)|a mas tardar|(?:al|por lo) menos|"
+    r"(?:maximo|minimo|periodo|plazo)(?: maximo| minimo)? de|en menos de|no mas de)|:)"
+    r"(?: the| a| an| its| their| your| los| las| un| el plazo de| un plazo de)?"
+    r"(?: first| next| following| initial| full| further| maximum of| period of| primer[oa]s| proxim[oa]s| siguientes)?\s*$"
+)
+_NOUN = (
+    r"(?:windows?|periods?|terms?|notices?|warrant(?:y|ies)|guarantees?|deadlines?|limits?|targets?|retention|trials?|times?|"
+    r"grace|validity|plazos?|periodos?|garantias?|preavisos?|antelacion|prueba)"
+)
+_NAMED_LENGTH = re.compile(
+    rf"\b(?P<noun>{_NOUN})\b[^.;]{{0,60}}?(?:\b(?:of|is|are|lasts?|runs?|remains?|ends?|expires?|de|es|son|dura|duran|sera|vence)|:|=)"
+    r"(?: for| after| in| at| always| currently| set at| limited to| de| a| los)*\s*$"
+)
+_KEPT = re.compile(
+    r"\b(?:keeps?|kept|retain\w*|stor(?:e|es|ed|age)|holds?|held|archived?|available|accessible|valid|cover\w*|guarantee\w*|"
+    r"under (?:warranty|guarantee)|remains?|stays?|saved?|preserved?|lasts?|conserv\w+|guard\w+|almacen\w+|disponibles?|valid[oa]s?|"
+    r"cubiert[oa]s?)\b[^.;]{0,70}?\b(?:for|durante|por|lasts?)(?: up to| at least| a period of| a| the first| a further| los)*\s*$"
+    r"|\b(?:lasts?|dura[n]?)\s*$"
+)
+_DONE = r"(?:delet|remov|purg|eras|clos|expir|laps|suspend|cancel|terminat|read-only|deactivat|elimin|borra|caduc|venc|suspend)\w*"
+_DONE_AFTER = re.compile(rf"\b{_DONE}\b[^.;]{{0,40}}\b(?:after|in|tras|a los|despues de|en)\s*$")
+_AFTER_DONE = re.compile(rf"^[^.;]{{0,80}}\b{_DONE}")
+_ANSWERED = re.compile(
+    r"\b(?:repl(?:y|ies|ied)|respon[ds]\w*|answer\w*|resolv\w+|resolution|ship\w*|process\w*|refunded|deliver(?:ed|y)?|get back|"
+    r"contact|arrives?|credited|paid|contest\w+|atend\w+|reembols\w+|resolv\w+)\b[^.;]{0,40}\b(?:in|en)\s*$"
+)
+_GIVEN = re.compile(
+    r"\b(?:have|has|gets?|allows?|allowed|gives?|given|grant\w*|offers?|dispone\w*|tiene[ns]?|cuenta[ns]? con|hay)\b[^.;]{0,25}$"
+)
+_TO_DO = re.compile(r"^ (?:in which )?(?:to \w+|para \w+)")
+_NOUN_RIGHT = re.compile(
+    r"^['’]?s?[- ](?:of |de )?(?:(?:written|prior|advance|advanced|limited|free|full|money[- ]back|[a-z]+) ){0,2}?"
+    rf"(?P<noun>{_NOUN})\b"
+)
+_BEFOREHAND = re.compile(
+    r"^['’]?s? (?:in advance|ahead|beforehand|before(?:hand)?\b(?=$|[.,;])|de antelacion|con antelacion)"
+)
+_NOTICE = re.compile(r"notices?|preavisos?|antelacion")
+_BARRED = re.compile(
+    r"\b(?:cannot|can['’]t|can not|may not|must not|shall not|no pued\w+|no podra\w*)\b(?! guarantee| promise| ensure| garantiza\w*)"
+    r"(?: (?!except|unless|but|only|other|if|salvo|excepto)\w+){0,5} (?P<span>(?:within|during|in|for|before|durante|dentro de|hasta|en)"
+    r"(?: the| los| las)?(?: first| primer[oa]s)?)\s*$"
+)
+_UNPROMISED = re.compile(
+    r"\b(?:cannot|can['’]t|do not|don['’]t|no pod\w+) (?:guarantee|promise|ensure|commit|garantizar)\b"
+)
+
 _HEDGE = re.compile(
-    r"\b(?:as a (?:general )?rule|as a guideline|in general|generally|normally|usually|typically|in most cases|ordinarily|by default|"
-    r"most of the time|rule of thumb|por regla general|en general|normalmente|generalmente|por lo general|habitualmente)\b"
+    r"\b(?:as a (?:general )?(?:rule|guideline)|(?:in|as a) general|general rule|generally|normally|usual(?:ly)?|typical(?:ly)?|"
+    r"in most cases|most cases|ordinarily|by default|rule of thumb|(?:we|they) (?:aim|try|strive|endeavou?r)|aims? to|around|approximately|roughly|"
+    r"(?:por|como) regla general|en general|normalmente|generalmente|por lo general|habitual(?:mente)?|aproximadamente|en la mayoria de los casos)\b"
 )
 _CONDITION = re.compile(
-    r"\b(?:(?:only |except |even )?(?:if|when|where)\b(?! (?:you|the customer|they) (?:cancel|ask|request)s?\b)|unless|provided(?: that)?|"
-    r"except(?: for| that)?|as long as|on condition that|subject to|salvo|siempre que|excepto)\b[^.;:()]*"
+    r"(?:^|\b)(?:(?:only |but only |and only |even )?if|unless|provided(?: that)?|providing|except(?: for| that| where| when| if)?|"
+    r"only (?:when|where|for|in|on|to|with|once|by)|as long as|on condition that|subject to|solo (?:si|cuando|para)|salvo|siempre que|excepto|"
+    r"a menos que|(?<=^)(?:when|where|si|cuando))\b"
 )
-_UNTIL_THAT = re.compile(r"\b(?:after|beyond|past|outside|despues de) (?:that|this|it|the|those|eso)\b")
-_VERBS_ANCHORED = re.compile(
-    r"\b(?:(?P<before>before|prior to|ahead of|antes (?:de|del))|from|after|of|since|following|counted from|starting (?:on|from)|"
-    r"beginning (?:on|with)|desde|a partir de|despues de|tras|de|del)\s+"
-    r"(?:(?:the|your|their|its|a|an|each|every|that|la|el|los|su|day|date|moment|end|time|start|first|last|day 0|dia|fecha|original|initial|"
-    r"relevant|latest|most recent|full|of|de|del|on which|when|in which|we|it|is|was|they|you|subscription|customer|bike|order)\s+)*"
-    r"(?P<anchor>[a-z]+)"
-)
+
 _ANCHORS: Mapping[str, str] = {
     form: name
     for name, forms in {
-        "charge": "charge charged charges payment paid pay billing billed cargo cobro pago",
-        "purchase": "purchase purchased buying bought sale order ordered compra pedido",
-        "delivery": "delivery delivered receipt received receiving arrival handover entrega recepcion",
-        "renewal": "renewal renewed renews renovacion",
-        "opening": "opening opened submission submitted ticket creation created report reported receipt-of-ticket apertura",
+        "charge": "charge charged charges payment payments paid pay billing billed debit debited cargo cobro pago pagado",
+        "purchase": "purchase purchased purchases purchasing buying bought buy sale order ordered ordering compra comprado pedido adquisicion",
+        "delivery": "delivery delivered delivers arrival arrives arrived handover entrega entregado entregados recepcion",
+        "renewal": "renewal renewed renews renew renewing renovacion renovarse renueva",
+        "opening": "opening opened submission submitted creation created report reported filed raised logged apertura abierto abrir abierta creacion",
         "invoice": "invoice invoiced factura",
-        "cancellation": "cancellation cancelled canceled cancelling canceling cancel closure closing closed termination terminated baja cancelacion",
-        "signup": "signup sign-up registration activation activated signing registered alta",
-        "expiry": "expiry expiration expires expired vencimiento",
-        "request": "request requested requesting solicitud",
+        "cancellation": "cancellation cancelled canceled cancelling canceling cancel cancels termination terminated terminates baja cancelacion",
+        "closure": "closure closing closed cierre",
+        "signup": "signup sign-up registration registered activation activated signing signed subscribing subscribed alta registro activacion",
+        "expiry": "expiry expiration expires expired expire vencimiento caducidad",
+        "request": "request requested requests solicitud peticion",
+        "approval": "approval approved aprobacion",
         "shipping": "shipping shipment shipped dispatch dispatched envio",
-        "failure": "failure failed failing",
+        "failure": "failure failed fails",
+        "claim": "claim claimed reclamacion",
     }.items()
     for form in forms.split()
 }
 """Words that name what a period runs from, and the anchor each of them means."""
+_RECEIVED = frozenset(
+    "receive receives received receiving receipt recibe recibir recibido recibirse recibirlo reciba".split()
+)  # noqa: SIM905
+_NO_ANCHOR = frozenset(
+    (
+        "the a an your their its our his her each every any that this these those it they we you he she is are was were been being be has have had "
+        "day days date dates moment time month months week weeks year years hour hours first last original initial relevant latest most recent full "
+        "of on in at to by for from when which whom who end start beginning calendar next previous same actual respective later earlier "
+        "el la los las su sus un una de del al dia fecha momento que en se es desde final fin inicio primer primera ultimo respectiva"
+    ).split()
+)
+_BEFORE = r"before|prior to|ahead of|preceding|in advance of|antes de(?:l)?|previos? a(?:l)?|previas? a(?:l)?|(?:antelacion|preaviso) (?:a(?:l)?|sobre|respecto a(?:l)?)"
+_FROM = r"from|after|since|following|desde|a partir de(?:l)?|despues de(?:l)?|tras|siguientes? a(?:l)?|posterior(?:es)? a(?:l)?|contados? (?:desde|a partir de(?:l)?)"
+_RUNS = re.compile(rf"\b(?:(?P<before>{_BEFORE})|(?P<after>{_FROM}))\b(?P<what>[^.;:()]*)")
+_RUNS_HERE = re.compile(
+    rf"^[\s,'’)-]*(?:(?:counted|counting|starting|beginning|running|measured|calculated|calendar|naturales|contados|notice|de|with effect) )*"
+    rf"(?:(?P<before>{_BEFORE})|(?P<after>{_FROM})|(?P<of>of|del?|al?))\b(?P<what>[^.;:()]*)"
+)
+_WHAT_ENDS = re.compile(
+    r",|\b(?:if|unless|provided|by|without|and|but|or|whichever|si|salvo|siempre|sin|y|o|pero)\b"
+)
+_TOLD = re.compile(
+    r"\b(?:period|window|time|clock|term|target|count|warranty|deadline|hours?|days?|plazo|periodo|garantia|it|they|all|both|values)s?\b.{0,40}"
+    r"\b(?:runs?|starts?|begins?|counts?|counted|measured|corren?|cuentan?|empiezan?|comienzan?|from|when|opens?)\b"
+)
+_DAY_ZERO = re.compile(
+    r"\b(?P<what>[a-z ]{3,40}) (?:is|counts as|es) (?:day|el dia) (?:0|1|zero|one|cero|uno)\b"
+)
 
 _SPLIT = re.compile(
-    r";\s+|,?\s+(?:whereas|while|whilst|mientras que|en cambio)\s+|,\s+(?:but|and|pero|y)\s+(?=(?:\w+\s+){0,4}?(?:subscriptions?|plans?|"
-    r"customers?|payments?|fees?|orders?|items?|bikes?|tickets?|invoices?|requests?|suscripci\w+|monthly|annual|those|all other)\b)"
+    r";\s+|,?\s+(?:whereas|while|whilst|mientras que|en cambio)\s+|,\s+(?:but|pero)\s+|,?\s+(?:and|y)\s+(?=\S)",
+    re.IGNORECASE,
 )
-_MIXED = re.compile(r"\b(?:all|any|every|each|both|regardless|todos|todas|cualquier)\b[\w\s]{0,14}\b")
+_OWN_SUBJECT = re.compile(
+    r"^(?:(?:the|all|any|every|each|for|on|los|las|el|la|para)? ?(?!may\b|can\b|must\b|will\b|is\b|are\b|not\b|no\b|then\b|only\b|never\b|se\b)[a-z][\w'’-]*)"
+    r"(?: [\w'’-]+){0,5}? (?:is|are|can|may|must|will|shall|has|have|cannot|can['’]t|isn['’]t|aren['’]t|gets?|receives?|lasts?|within|no|not|son|es|"
+    r"pued\w+|podr\w+|tiene\w*|se|dentro)\b"
+)
+_VERB = re.compile(
+    r"\b(?:is|are|can|may|must|will|shall|has|have|cannot|gets?|lasts?|within|refunded|returned|keep|isn['’]t|aren['’]t|can['’]t|son|es|se|"
+    r"pued\w+|podr\w+|tiene\w*)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Period:
+    """A duration in a clause, the upper end of a range, or the durations of a list; and what stands around it."""
+
+    atoms: tuple[Atom, ...]
+    start: int
+    end: int
+    left: str
+    right: str
 
 
 def find_rules(chunk: Chunk) -> tuple[Rule, ...]:
@@ -107,205 +225,349 @@ def find_rules(chunk: Chunk) -> tuple[Rule, ...]:
         effective_from=chunk.effective_from,
         superseded_on=chunk.superseded_on,
     )
-    prose, tables = _parts(chunk.body)
-    told = sentences(prose)
-    section_anchor = _running_from(told)
-    found = [
-        replace(rule, anchor=rule.anchor or section_anchor)
-        for line in told
-        for rule in _in_sentence(line, base)
-    ]
-    heading_anchor = section_anchor or _anchor(" ".join(told)) if tables else None
-    for table in tables:
-        found += _in_table(table, base, heading_anchor)
+    parts = [block for block in blocks(chunk.body) if block.kind not in ("quote", "code", "heading")]
+    told = [line for block in parts if block.kind != "table" for line in sentences(block.text)]
+    section_anchor = _told_anchor(told)
+    found: list[Rule] = []
+    intros: list[tuple[int, str]] = []
+    for block in parts:
+        if block.kind == "table":
+            found += _in_table([cells(line) for line in block.lines], base, section_anchor)
+            continue
+        # An item is about what the line that opens its list is about: "For Team customers:".
+        depth = block.indent if block.kind == "item" else -1
+        intros = [intro for intro in intros if intro[0] < depth]
+        under = replace(base, headings=(*base.headings, *(text for _, text in intros)))
+        for line in sentences(block.text):
+            found += (_anchored(rule, section_anchor) for rule in _in_sentence(plain(line), under))
+        if block.text.endswith((":", ":**", ":*")):
+            intros.append((depth, plain(block.text).rstrip(":")))
     return tuple(dict.fromkeys(found))
 
 
-def _parts(body: str) -> tuple[str, list[list[list[str]]]]:
-    """Split a body into its prose, without quotations and code, and its tables as rows of cells."""
-    prose: list[str] = []
-    tables: list[list[list[str]]] = []
-    fenced = False
-    rows: list[list[str]] = []
-    for line in [*body.splitlines(), ""]:
-        plain = line.strip()
-        if plain.startswith(("```", "~~~")):
-            fenced = not fenced
-            continue
-        if fenced or plain.startswith(">"):
-            continue
-        if plain.startswith("|"):
-            rows.append([cell.strip() for cell in re.split(r"(?<!\\)\|", plain.strip("|"))])
-            continue
-        if rows:
-            if len(rows) > 2:
-                tables.append(rows)
-            rows = []
-        prose.append("" if plain.startswith("#") else line)
-    return "\n".join(prose), tables
+def _anchored(rule: Rule, section_anchor: str | None) -> Rule:
+    if rule.amount is None or rule.anchor or rule.before:
+        return rule
+    return replace(rule, anchor=section_anchor)
 
 
-def _running_from(told: tuple[str, ...]) -> str | None:
+def _told_anchor(told: Sequence[str]) -> str | None:
+    """Return what the section's periods run from, where a sentence says so: "The period runs from the charge"."""
     for line in told:
-        folded = fold(line)
-        if re.search(
-            r"\b(?:period|window|time|clock|term|target|plazo|it|they|all|both)\w*\b.{0,40}\b(?:runs?|start|begin|count|measured|corre|cuenta)\w*",
-            folded,
-        ):
-            anchor = _anchor(folded)
-            if anchor:
+        folded = fold(plain(line))
+        if any(atom.kind == "duration" for atom in atoms(line)):
+            continue
+        if zero := _DAY_ZERO.search(folded):
+            if anchor := _lexical(zero["what"]):
                 return anchor
+        elif _TOLD.search(folded):
+            for match in _RUNS.finditer(folded):
+                if match["after"] and (anchor := _lexical(match["what"])):
+                    return anchor
+            if starts := re.search(
+                r"\b(?:starts?|begins?|runs?|empieza|comienza) (?:when|once|on|cuando|con|el dia)(?P<what>[^.;]*)",
+                folded,
+            ):
+                if anchor := _lexical(starts["what"]):
+                    return anchor
     return None
 
 
-def _anchor(folded: str) -> str | None:
-    return next((anchor for anchor, _ in _anchors(fold(folded))), None)
-
-
-def _anchors(folded: str) -> Iterator[tuple[str, re.Match[str]]]:
-    for match in _VERBS_ANCHORED.finditer(folded):
-        name = _ANCHORS.get(match["anchor"])
-        if name:
-            yield name, match
-
-
 def _in_sentence(line: str, base: Rule) -> Iterator[Rule]:
-    clauses = [clause.strip() for clause in _SPLIT.split(line) if clause and clause.strip()]
-    for clause in clauses:
-        folded = fold(clause)
-        if line.rstrip().endswith("?"):
+    line = re.sub(r"^\d{1,3}[.)]\s+", "", line)
+    if line.rstrip("\"'”’ ").endswith("?"):
+        return
+    opening = tuple(match.group() for match in _HEDGE.finditer(fold(line)[:40]))
+    for clause in _clauses(line):
+        hedges = tuple(dict.fromkeys([*opening, *(match.group() for match in _HEDGE.finditer(fold(clause)))]))
+        yield from _in_clause(clause, replace(base, text=clause, hedges=hedges))
+
+
+def _clauses(line: str) -> list[str]:
+    """Split a sentence where both sides are statements with subjects of their own."""
+    clauses: list[str] = []
+    start = 0
+    for match in _SPLIT.finditer(line):
+        before, after = line[start : match.start()], line[match.end() :]
+        joined = match.group().strip(" ,").lower()
+        stands = _VERB.search(fold(before)) and _OWN_SUBJECT.match(fold(after))
+        if joined in ("and", "y"):
+            # Two statements joined by "and" matter only where each says something of its own.
+            stands = stands and _says(before) and _says(after)
+        if stands or joined == ";":
+            clauses.append(before.strip())
+            start = match.end()
+    return [*clauses, line[start:].strip()]
+
+
+def _says(clause: str) -> bool:
+    return any(atom.kind == "duration" for atom in atoms(clause)) or bool(_FORBIDS.search(fold(clause)))
+
+
+def _in_clause(clause: str, base: Rule) -> Iterator[Rule]:
+    folded = fold(clause)
+    forbids = _forbids(folded)
+    limits = list(_conditions(clause, folded))
+    stated = False
+    for period in _periods(clause, folded):
+        if (barred := _BARRED.search(period.left)) and not _AFTER_THAT.search(folded):
+            stated = True
+            span = clause[barred.start("span") : period.end]
+            yield replace(base, polarity="forbids", conditions=(span, *_outside(limits, period)))
             continue
-        durations = [
-            atom for atom in atoms(clause) if atom.kind == "duration" and not atom.value.endswith("minute")
+        if not _states(folded, period, forbids, base.headings):
+            continue
+        anchor, before = _runs(period)
+        for amount, unit in _amounts(period):
+            stated = True
+            conditions = _outside(limits, period)
+            yield replace(base, amount=amount, unit=unit, anchor=anchor, before=before, conditions=conditions)
+    if forbids and not stated and not _AFTER_THAT.search(folded):
+        own = tuple(text for start, end, text in limits if not start <= forbids.start() < end)
+        if len(own) == len(limits):
+            yield replace(base, polarity="forbids", conditions=own)
+
+
+def _forbids(folded: str) -> re.Match[str] | None:
+    """Return the prohibition of a clause; "some payments cannot be refunded" forbids nothing in particular."""
+    for match in _FORBIDS.finditer(folded):
+        if not _SOME.search(folded[: match.start()]):
+            return match
+    return None
+
+
+def _conditions(clause: str, folded: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the clauses that limit a rule; one at the head ends at its comma."""
+    starts = [match.start() for match in _CONDITION.finditer(folded)]
+    for place, start in enumerate(starts):
+        limit = starts[place + 1] if place + 1 < len(starts) else len(folded)
+        stop = re.compile(r"[,.;:()]" if start == 0 else r"[.;:()](?!\w)|\)").search(folded, start, limit)
+        end = stop.start() if stop else limit
+        yield start, end, clause[start:end].strip(" ,.")
+
+
+def _outside(limits: Sequence[tuple[int, int, str]], period: _Period) -> tuple[str, ...]:
+    """Return the conditions that do not hold the period itself: "if you ask within 14 days" is the rule."""
+    return tuple(text for start, end, text in limits if not start <= period.start < end)
+
+
+def _periods(clause: str, folded: str) -> Iterator[_Period]:
+    found = [atom for atom in atoms(clause) if atom.kind == "duration"]
+    while found:
+        group = [found.pop(0)]
+        joints = set()
+        while found and (
+            joint := re.fullmatch(r" (to|or|and|a|o|y) | ?([-–]) ?", folded[group[-1].end : found[0].start])
+        ):
+            joints.add(joint[1] or joint[2])
+            group.append(found.pop(0))
+        left, right = folded[: group[0].start], folded[group[-1].end :]
+        between = re.search(r"\b(?:between|from|entre|de)\s*$", left)
+        # "30 and 7 days before" are two periods, "between 4 and 7 days" is one, to its upper end.
+        counted = group if joints <= {"and", "y"} and not between else group[-1:]
+        if between and len(group) > 1:
+            left = left[: between.start()]
+        yield _Period(tuple(counted), group[0].start, group[-1].end, left, right)
+
+
+def _amounts(period: _Period) -> Iterator[tuple[int, Unit]]:
+    for atom in period.atoms:
+        amount, unit = atom.value.split()
+        if unit == "minute" and amount.isdigit() and int(amount) % 60 == 0:
+            amount, unit = str(int(amount) // 60), "hour"
+        if (
+            unit in ("hour", "business_hour", "day", "business_day", "month", "year")
+            and amount.isdigit()
+            and int(amount)
+        ):
+            yield int(amount), cast(Unit, unit)
+
+
+def _states(folded: str, period: _Period, forbids: re.Match[str] | None, headings: Sequence[str]) -> bool:
+    """Tell whether a duration is a rule's, by the construction it stands in."""
+    left, right = period.left, period.right
+    if _NEVER_LEFT.search(left) or _NEVER_RIGHT.match(right) or _UNPROMISED.search(left):
+        return False
+    if _PAST.search(left) and not _MODAL.search(left):
+        return False
+    if re.search(r"\b(?:i|my|mi)\b", left) and not re.search(
+        r"\b(?:may|can|must|have to|puedo|tengo)\b", left
+    ):
+        return False
+    runs = _RUNS_HERE.match(right)
+    beforehand = bool(runs and runs["before"]) or bool(_BEFOREHAND.match(right))
+    if _COMPARED.search(left):
+        return bool(forbids) or beforehand
+    if re.search(
+        r"\b(?:after|beyond|past|outside|pasad[oa]s|transcurrid[oa]s|despues de|mas alla de)(?: the| los)?\s*$",
+        left,
+    ):
+        return bool(forbids) or bool(_DONE_AFTER.search(left) or _AFTER_DONE.match(right))
+    if re.match(r"^[^.;]{0,12}$", left) and left.endswith(": ") and len(right) < 40:
+        return any(_about_length(heading) for heading in headings)
+    if _LIMIT.search(left) and not left.endswith(":"):
+        return not left.rstrip().endswith(":") or any(_about_length(text) for text in (*headings, left))
+    if _NAMED_LENGTH.search(left) or _KEPT.search(left) or _DONE_AFTER.search(left) or _ANSWERED.search(left):
+        return True
+    if _NOUN_RIGHT.match(right):
+        return True
+    if _GIVEN.search(left) and (_TO_DO.match(right) or runs):
+        return True
+    strong = beforehand or bool(runs and runs["after"])
+    return strong and bool(_MODAL.search(left) or _MODAL.search(right) or not _PAST.search(right))
+
+
+def _about_length(text: str) -> bool:
+    return bool(
+        re.search(
+            rf"\b(?:{_NOUN}|refunds?|returns?|reembolsos?|devoluciones|sla|response|notice)\b", fold(text)
+        )
+    )
+
+
+def _runs(period: _Period) -> tuple[str | None, bool]:
+    """Return what the time runs from, and whether it runs up to it: said behind it, else in front of it."""
+    here = _RUNS_HERE.match(period.right)
+    if here:
+        before = bool(here["before"])
+        anchor = _lexical(here["what"]) or ("" if here["of"] else _noun(here["what"]))
+        if anchor or not here["of"]:
+            return anchor or None, before
+    early = bool(_BEFOREHAND.match(period.right)) or any(
+        found and _NOTICE.fullmatch(found["noun"])
+        for found in (_NOUN_RIGHT.match(period.right), _NAMED_LENGTH.search(period.left))
+    )
+    early = early or bool(re.search(r"\b(?:notices?|preaviso|antelacion) (?:of|de)[\w ]{0,20}$", period.left))
+    for match in _RUNS.finditer(period.right[:90]):
+        if anchor := _lexical(match["what"]):
+            return anchor, early or bool(match["before"])
+    for match in reversed(list(_RUNS.finditer(period.left))):
+        if anchor := _lexical(match["what"]):
+            return anchor, early or bool(match["before"])
+    return None, early
+
+
+def _lexical(what: str) -> str | None:
+    """Return the anchor that a phrase names in words we know."""
+    said = _said(what)
+    named = [_ANCHORS[word] for word in said if word in _ANCHORS]
+    if _RECEIVED & set(said):
+        # Receiving the goods is their delivery, receiving a request is not.
+        return next(
+            (name for name in named if name in ("request", "invoice", "cancellation", "claim")), "delivery"
+        )
+    return named[0] if named else None
+
+
+def _noun(what: str) -> str | None:
+    """Return the word for an anchor we do not know: better a name no case has a date for than none."""
+    said = _said(what)
+    if not said or said[0] in ("that", "this", "it", "then", "which", "eso", "esto"):
+        return None
+    return next((word for word in said if word not in _NO_ANCHOR), None)
+
+
+def _said(what: str) -> list[str]:
+    return re.findall(r"[a-z]+(?:-[a-z]+)*", _WHAT_ENDS.split(what, maxsplit=1)[0])[:10]
+
+
+_RATE = re.compile(
+    r"\b(?:per|each|every|cada|por) (?:day|week|month|hour|year|minute|second|dia|mes|ano|hora)\b|/ ?[a-z]|\ba (?:day|week|month|year)$"
+)
+_BARE_NO = re.compile(r"(?:none|no|never|not|n/a|ningun[oa]?|nunca|✗|✘|❌|x)\.?")
+_NAMES_RIGHT = re.compile(
+    r"\b(?:refund|return|exchange|warranty|guarantee|right|window|period|entitle|reembols|devoluc|garantia|plazo|derecho)\w*"
+)
+_CELL_FORBIDS = re.compile(
+    r"(?:no (?:right|target|refunds?|returns?|warranty|guarantee|entitlement|credits?)|sin |cannot |can['’]t |not \w+able)"
+)
+_FROM_HEADER = re.compile(
+    r"\b(?:from|starts?|runs?|after|anchor|since|desde|measured|counted|counts?|corre|cuenta|a partir|inicio)\b"
+)
+
+
+def _in_table(rows: Sequence[Sequence[str]], base: Rule, section_anchor: str | None) -> Iterator[Rule]:
+    header, *body = rows
+    for row in body:
+        pairs = list(zip(header, row, strict=False))
+        stated = [
+            _cell(name, cell) if place or len(pairs) == 1 else None
+            for place, (name, cell) in enumerate(pairs)
         ]
-        hedges = tuple(match.group() for match in _HEDGE.finditer(fold(line)))
-        conditions = tuple(clause[m.start() : m.end()].strip(" ,") for m in _CONDITION.finditer(folded))
-        forbids = _FORBIDS.search(folded)
-        stating = [atom for atom in durations if _states(clause, folded, atom)]
-        for atom in stating:
-            amount, unit = _duration(atom)
-            if amount is None:
+        labels = [
+            f"{name}: {cell}" if name else cell
+            for (name, cell), own in zip(pairs, stated, strict=True)
+            if own is None and _is_label(cell)
+        ]
+        running = next(
+            (
+                anchor
+                for name, cell in pairs
+                if _FROM_HEADER.search(fold(name)) and (anchor := _cell_anchor(cell))
+            ),
+            None,
+        )
+        conditions = tuple(text for _, cell in pairs for _, _, text in _conditions(cell, fold(cell)))
+        for place, (name, cell) in enumerate(pairs):
+            read = stated[place]
+            if read is None:
                 continue
-            anchor, before = _anchored(folded, atom)
-            yield replace(
+            own = f"{name}: {cell}" if name else cell
+            kept = [
+                f"{other}: {value}" if other else value
+                for at, (other, value) in enumerate(pairs)
+                if at == place or (stated[at] is None and _is_label(value))
+            ]
+            told = replace(
                 base,
-                text=clause,
-                amount=amount,
-                unit=unit,
-                polarity=_allows(folded, forbids),
-                anchor=anchor,
-                before=before,
-                hedges=hedges,
+                text="; ".join(kept or [own]),
+                labels=(name, *labels),
+                hedges=tuple(match.group() for match in _HEDGE.finditer(fold(own))),
                 conditions=conditions,
             )
-        if forbids and not stating and not _UNTIL_THAT.search(folded):
-            yield replace(base, text=clause, polarity="forbids", hedges=hedges, conditions=conditions)
-
-
-def _allows(folded: str, forbids: re.Match[str] | None) -> Polarity:
-    """A duration with a prohibition beside it still sets a window: "no refund is given after 30 days"."""
-    del folded, forbids
-    return "allows"
-
-
-def _states(clause: str, folded: str, atom: Atom) -> bool:
-    around = folded[max(0, atom.start - 90) : atom.end + 60]
-    beside = folded[max(0, atom.start - 14) : atom.end + 8]
-    if _NARRATIVE.search(beside) and "within" not in beside:
-        return False
-    if re.match(r"(?:an?|una?|one)\b", fold(atom.text)) and not _COUNTED.search(folded[: atom.start]):
-        return False
-    if re.search(r"\b(?:i|we) (?:waited|spent|took|needed)\b", folded):
-        return False
-    return bool(_NORMATIVE.search(around)) and len(clause) > len(atom.text)
-
-
-def _anchored(folded: str, atom: Atom) -> tuple[str | None, bool]:
-    """Return what the duration runs from: the nearest anchor behind it, else the nearest in front of it."""
-    behind = [
-        (name, m) for name, m in _anchors(folded) if m.start() >= atom.end - 1 and m.start() - atom.end < 60
-    ]
-    if behind:
-        name, match = behind[0]
-        return name, bool(match["before"])
-    ahead = [(name, m) for name, m in _anchors(folded) if m.end() <= atom.start]
-    if ahead:
-        name, match = ahead[-1]
-        return name, bool(match["before"])
-    if re.search(r"\bnotice\b", folded[atom.end : atom.end + 20]):
-        return None, True
-    return None, False
-
-
-def _duration(atom: Atom) -> tuple[int | None, Unit | None]:
-    amount_text, unit = atom.value.split()
-    if unit == "business_week":
-        return int(amount_text) * 5, "business_day"
-    if unit not in ("hour", "business_hour", "day", "business_day", "week", "month", "year"):
-        return None, None
-    return int(amount_text), cast(Unit, unit)
-
-
-_RIGHT = re.compile(r"\b(?:refund|return|warranty|guarantee|right|window|period|entitle|reembolso|plazo)\w*")
-
-
-def _plain(cell: str) -> str:
-    return re.sub(r"[*_`]|\[([^\]]*)\]\([^)]*\)", r"\1", cell).strip()
-
-
-def _in_table(rows: list[list[str]], base: Rule, section_anchor: str | None) -> Iterator[Rule]:
-    header = [_plain(cell) for cell in rows[0]]
-    for raw in rows[2:]:
-        row = [_plain(cell) for cell in raw] + [""] * (len(header) - len(raw))
-        cells = list(zip(header, row, strict=False))
-        stated = {i: _cell(cell, name) for i, (name, cell) in enumerate(cells)}
-        labels = [(name, cell) for i, (name, cell) in enumerate(cells) if cell and stated[i] is None]
-        from_cell = next((a for name, cell in labels if (a := _cell_anchor(name, cell))), None)
-        for i, (name, cell) in enumerate(cells):
-            read = stated[i]
-            if read is None or (i == 0 and len(cells) > 1):
+            if isinstance(read, str):
+                yield replace(told, polarity="forbids")
                 continue
-            amount, unit = read
-            own = [f"{n}: {c}" if n else c for n, c in labels]
-            anchor = _cell_anchor("from", cell) or from_cell or _anchor(fold(name)) or section_anchor
-            written = "; ".join([*own, f"{name}: {cell}"])
-            yield replace(
-                base,
-                text=written,
-                amount=amount,
-                unit=unit,
-                polarity="allows" if amount is not None else "forbids",
-                anchor=anchor if amount is not None else None,
-                before=bool(re.search(r"\b(?:notice|before|prior)\b", fold(f"{name} {cell}"))),
-                hedges=tuple(match.group() for match in _HEDGE.finditer(fold(cell))),
-                labels=(name, *own),
-            )
+            anchor, before = _runs(read)
+            early = before or bool(_NOTICE.search(fold(name)))
+            anchor = anchor or running or _header_anchor(name) or (None if early else section_anchor)
+            for amount, unit in _amounts(read):
+                yield replace(told, amount=amount, unit=unit, anchor=anchor, before=early)
 
 
-def _cell(cell: str, header: str) -> tuple[int | None, Unit | None] | None:
+def _is_label(cell: str) -> bool:
+    return (
+        bool(re.search(r"[^\W\d_]", cell))
+        and len(cell) <= 60
+        and not re.fullmatch(r"[\d.,%€$£ ]+[a-z]{0,3}", fold(cell))
+    )
+
+
+def _cell(name: str, cell: str) -> _Period | Literal["forbids"] | None:
     """Read a cell that is a duration or a prohibition; None for a label."""
     folded = fold(cell)
     if not cell or len(cell) > 90:
         return None
-    bare = folded.rstrip(".") in ("no", "none", "never") and _RIGHT.search(fold(header))
-    if bare or _CELL_FORBIDS.fullmatch(folded) or _FORBIDS.match(folded):
-        return None, None
-    found = [atom for atom in atoms(cell) if atom.kind == "duration"]
-    if len(found) == 1 and not re.search(
-        r"\b(?:per|each|every|a|an) (?:day|month|hour|year|minute|second)\b|/ ?[a-z]", folded
+    # A bare "none" denies only what its column promises: a notice of none is no prohibition.
+    if _BARE_NO.fullmatch(folded) and _NAMES_RIGHT.search(fold(name)):
+        return "forbids"
+    periods = list(_periods(cell, folded))
+    if not periods and (
+        _CELL_FORBIDS.match(folded) or ((match := _FORBIDS.search(folded)) and match.start() < 12)
     ):
-        amount, unit = _duration(found[0])
-        return (amount, unit) if amount is not None else None
-    return None
-
-
-def _cell_anchor(name: str, cell: str) -> str | None:
-    if not re.search(r"\b(?:from|start|run|after|anchor|desde|measured|counted)\w*", fold(name)):
+        return "forbids"
+    if len(periods) != 1 or _RATE.search(folded) or not list(_amounts(periods[0])):
         return None
-    folded = fold(cell)
-    return _anchor(folded) or next(
-        (_ANCHORS[w] for w in re.findall(r"[a-z-]+", folded) if w in _ANCHORS), None
-    )
+    return periods[0]
+
+
+def _cell_anchor(cell: str) -> str | None:
+    return _lexical(fold(cell)) or _noun(fold(cell))
+
+
+def _header_anchor(name: str) -> str | None:
+    match = _RUNS.search(fold(name))
+    return _lexical(match["what"]) if match else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,33 +579,44 @@ class Scope:
 
     @property
     def keys(self) -> int:
-        """How many facets it is limited in: how specific it is."""
+        """How many facets it names values of: how specific it is. Leaving a value out is general still."""
         return len(self.includes)
 
     def fits(self, facts: Mapping[str, str]) -> Literal["applies", "unknown", "no"]:
-        """Tell whether the rule applies where these facts are known."""
-        known = {name: value.casefold() for name, value in facts.items() if value}
-        for name, values in self.excludes.items():
-            if known.get(name) in {value.casefold() for value in values}:
-                return "no"
+        """Tell whether the rule is about a case with these facts."""
+        known = {name: fold(value) for name, value in facts.items() if value}
         missing = False
-        for name, values in self.includes.items():
-            if name not in known:
-                missing = True
-            elif known[name] not in {value.casefold() for value in values}:
-                return "no"
+        for limits, wanted in ((self.includes, True), (self.excludes, False)):
+            for name, values in limits.items():
+                if name not in known:
+                    missing = True
+                elif (known[name] in map(fold, values)) is not wanted:
+                    return "no"
         return "unknown" if missing else "applies"
 
 
 _EXCEPT = re.compile(
-    r"\b(?:except(?: for)?|excluding|other than|apart from|with the exception of|not (?:on|for|in)|does not apply to|do not apply to|"
-    r"salvo|excepto|menos)\b[^.;]*"
+    r"\b(?:except(?: for| on| in)?|excluding|other than|apart from|aside from|with the exception of|but not|not (?:on|for|in)|"
+    r"(?:do|does) not apply (?:to|on|for|in)|salvo|excepto|menos|con excepcion de|no se aplica a)\b"
+    r"(?P<out>[^.;:()]*?)(?=\b(?:have|has|may|can|are|is|get|gets|must|will|within|when|if|who|which|pued\w+|tiene\w*)\b|[.;:()]|$)"
+    r"|\bwith (?P<out2>[^.;:()]{1,40}?) (?:as (?:the|an|its|only) )+exceptions?\b"
 )
-_ALL = r"\b(?:all|any|every|whatever|regardless of|todos los|todas las|cualquier)(?: the| your| our| other)? "
+_BUSINESS_TIME = re.compile(r"\bbusiness[ -](?:day|hour|week)s?\b", re.IGNORECASE)
+_PEOPLE = re.compile(r"\W+(?:members?|mates?|leads?|leaders?)\b", re.IGNORECASE)
+_ORDINARY = frozenset(
+    (
+        "low normal high medium standard basic free regular general default other none yes no new old open closed plus personal home major minor "
+        "alta baja media alto bajo medio basico libre nuevo otro"
+    ).split()
+)
+"""Words that are facet values only beside their facet's name, in a label, or with a capital inside a sentence."""
 
 
 def scope(rule: Rule, vocabulary: Mapping[str, Collection[str]]) -> Scope:
-    """Return which facet values the rule is about: what stands nearest wins, from its own words out to the title."""
+    """Return which facet values the rule is about: what stands nearest wins, from its own words out to the title.
+
+    A value written with a capital in the vocabulary must be so in the text: "Team plan", not "your team".
+    """
     key = tuple((name, tuple(sorted(values))) for name, values in sorted(vocabulary.items()))
     return _scope(rule.text, rule.labels, rule.headings, key)
 
@@ -355,39 +628,60 @@ def _scope(
     headings: tuple[str, ...],
     vocabulary: tuple[tuple[str, tuple[str, ...]], ...],
 ) -> Scope:
-    places = [" ; ".join(labels) if labels else text, *reversed(headings)]
+    places = [labels or (text,), *((heading,) for heading in reversed(headings))]
     includes: dict[str, frozenset[str]] = {}
     excludes: dict[str, frozenset[str]] = {}
     for name, values in vocabulary:
         for place in places:
-            folded = fold(place)
-            if re.search(rf"{_ALL}{re.escape(fold(name))}s?\b", folded):
-                left_out = _excluded(place, values)
-                if left_out:
-                    excludes[name] = left_out
-                break
-            left_out = _excluded(place, values)
-            named = (
-                frozenset(
-                    mentions(_EXCEPT.sub(" ", folded) if left_out else place, values, strict=not left_out)
-                )
-                - left_out
-            )
+            named, left_out, every = _read_place(place, name, values)
             if left_out:
                 excludes[name] = left_out
-            if (named and len(named) < len(values)) or (named and len(values) == 1):
+            if named and not every and (named < frozenset(values) or len(values) == 1):
                 includes[name] = named
-            if named or left_out:
+            if named or left_out or every:
                 break
     return Scope(includes, excludes)
 
 
-def _excluded(place: str, values: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(
-        value
-        for match in _EXCEPT.finditer(fold(place))
-        for value in mentions(place[match.start() : match.end()], values, strict=True)
-    )
+def _read_place(
+    place: tuple[str, ...], facet: str, values: tuple[str, ...]
+) -> tuple[frozenset[str], frozenset[str], bool]:
+    """Return the values that a place names and leaves out, and whether it speaks of all of them."""
+    spoken = re.escape(fold(facet).replace("_", " "))
+    named: set[str] = set()
+    left_out: set[str] = set()
+    every = False
+    for part in place:
+        part = _BUSINESS_TIME.sub(lambda found: "-" * len(found.group()), part)
+        folded = fold(part)
+        for match in _EXCEPT.finditer(folded):
+            start, end = match.span("out" if match["out"] is not None else "out2")
+            left_out.update(mentions(part[start:end], values, strict=True))
+            if left_out:
+                part = part[:start] + " " * (end - start) + part[end:]
+        every = every or bool(
+            re.search(
+                rf"\b(?:all|any|every|each|whatever|whichever|regardless of|irrespective of|todos los|todas las|cualquier|cualquiera de los)"
+                rf"(?: the| your| our| other| of)* {spoken}(?:e?s)?\b",
+                folded,
+            )
+        )
+        named.update(value for value in mentions(part, values, strict=True) if _meant(part, value, spoken))
+    return frozenset(named - left_out), frozenset(left_out), every
+
+
+def _meant(part: str, value: str, facet: str) -> bool:
+    """Tell whether an ordinary word stands for the facet value."""
+    wanted = fold(value)
+    folded = fold(part)
+    if wanted not in _ORDINARY:
+        found = [match for match in re.finditer(rf"\b{re.escape(wanted)}", folded)]
+        return not found or any(not _PEOPLE.match(folded, match.end()) for match in found)
+    if folded.rpartition(": ")[2].strip() == wanted:
+        return True
+    near = rf"\b{re.escape(wanted)}\b[\w ,/&-]{{0,25}}\b{facet}|\b{facet}\b\W+(?:\w+\W+){{0,3}}{re.escape(wanted)}\b"
+    inside = rf"(?<=[a-z,] ){re.escape(value[:1].upper() + value[1:])}\b"
+    return bool(re.search(near, folded) or re.search(inside, part))
 
 
 def topics(rule: Rule) -> frozenset[str]:
