@@ -1,0 +1,186 @@
+"""Follow-ups made standalone: by rule from the thread, by a model only where it adds nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from bot.rewrite import SCHEMA, absolute, adds, standalone
+from bot.types import Asker, Budget, Gazetteer, Limits, PastTurn, Question, Reply
+from ingest.errors import ModelError
+from tests.scripted import ScriptedModel, says
+
+NAMES = Gazetteer(
+    {"plan": ("Starter", "Team", "Business", "Enterprise"), "billing": ("annual", "monthly")},
+    status=("open", "closed"),
+    priority=("low", "normal", "high", "urgent"),
+    customers=("Ortega Hardware", "Casa Lluvia Florists"),
+    assignees=("Lucía Navarro",),
+)
+FLAGSHIP = "Is the customer on ticket 4812 entitled to a refund?"
+ANSWER = "Yes. Ortega Hardware is on Team, billed annually: 30 days, until 13 September 2026 [1][2]."
+TURN = PastTurn(
+    "a1", FLAGSHIP, FLAGSHIP, ANSWER, "answered", tickets=("4812",), customers=("Ortega Hardware",)
+)
+WINDOW = PastTurn("b1", "What is the refund window for Team?", "What is the refund window for Team?", "30 days.", "answered")  # fmt: skip
+
+
+async def rewritten(
+    text: str, *history: PastTurn, model: ScriptedModel | None = None, now: str = "2026-09-26T10:00"
+) -> str:
+    moment = datetime.fromisoformat(now).replace(tzinfo=ZoneInfo("Europe/Madrid"))
+    question = Question(text, Asker("u", frozenset({"members", "support"})), moment, history)
+    numbers = [word.strip("#?") for word in text.split() if word.strip("#?").isdigit()]
+    model = model or ScriptedModel(says(""), forever=True)
+    return await standalone(question, model, Budget.start(Limits()), NAMES, "TCK-", numbers)
+
+
+async def test_a_first_question_calls_no_model() -> None:
+    model = ScriptedModel()
+    assert await rewritten(FLAGSHIP, model=model) == FLAGSHIP
+    assert model.requests == []
+
+
+async def test_a_follow_up_calls_the_model_once_without_tools() -> None:
+    model = ScriptedModel(says(""))
+    await rewritten("and 4821?", TURN, model=model)
+    model.done()
+    ((messages, tools),) = model.requests
+    assert tools == ()
+    assert FLAGSHIP in messages[-1].text
+    assert messages[-1].text.endswith("Q: and 4821?\nToday is 26 September 2026.")
+
+
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("what about the one the same shop opened yesterday?", ("Ortega Hardware", "25 September 2026")),
+        ("Which other tickets does the same customer have?", ("Ortega Hardware",)),
+        ("and 4821?", ("entitled to a refund", "TCK-4821")),
+        ("what about #4821?", ("entitled to a refund", "TCK-4821")),
+        ("who is assigned to it?", ("who is assigned", "TCK-4812")),
+        ("What is the status of that ticket?", ("status", "TCK-4812")),
+        ("When were they charged?", ("When were Ortega Hardware charged", "TCK-4812")),
+        ("¿y el mismo cliente qué más abrió?", ("Ortega Hardware",)),
+    ],
+)
+async def test_a_reference_is_filled_from_the_thread(text: str, needed: tuple[str, ...]) -> None:
+    made = await rewritten(text, TURN)
+    for part in needed:
+        assert part in made
+
+
+async def test_another_ticket_replaces_the_first() -> None:
+    assert "4812" not in await rewritten("and 4821?", TURN)
+
+
+async def test_another_value_replaces_the_first() -> None:
+    made = await rewritten("what about Business?", WINDOW)
+    assert made == "What is the refund window for Business?"
+
+
+async def test_a_complete_question_stays_as_it_is() -> None:
+    text = "Which documents describe the retention of audit logs?"
+    assert await rewritten(text, TURN) == text
+
+
+async def test_a_named_customer_is_not_replaced() -> None:
+    text = "Which tickets did Casa Lluvia Florists open, and is the shop on Starter?"
+    assert "Ortega" not in await rewritten(text, TURN)
+
+
+@pytest.mark.parametrize(
+    ("now", "day"),
+    [
+        ("2026-09-26T00:05", "25 September 2026"),
+        ("2026-03-01T23:55", "28 February 2026"),
+        ("2026-01-01T12:00", "31 December 2025"),
+    ],
+)
+async def test_yesterday_is_a_date_of_the_desks_clock(now: str, day: str) -> None:
+    made = await rewritten("Which tickets were opened yesterday?", now=now)
+    assert made == f"Which tickets were opened on {day}?"
+
+
+def test_on_and_relative_dates_do_not_double() -> None:
+    moment = datetime(2026, 9, 26, 10, tzinfo=ZoneInfo("Europe/Madrid"))
+    made = absolute(Question("What came in last week?", Asker("u", frozenset()), moment))
+    assert "between 14 September 2026 and 20 September 2026" in made
+    assert "in between" not in made
+
+
+async def test_a_good_proposal_is_used() -> None:
+    good = "Is the customer on ticket 4812, Ortega Hardware, still on Team?"
+    model = ScriptedModel(says(json.dumps({"question": f" {good} "})))
+    assert await rewritten("are they still on Team?", TURN, model=model) == good
+    model.done()
+
+
+@pytest.mark.parametrize(
+    "proposal",
+    [
+        "Is Casa Lluvia Florists entitled to a refund?",
+        "Is the customer on ticket 4821 entitled to a refund?",
+        "Is Ortega Hardware entitled to a refund until 28 August 2026?",
+        "Is Ortega Hardware entitled to a refund within 45 days?",
+        "Does ERR_SSO-4032 affect Ortega Hardware?",
+        "Will Ortega Hardware get €500 back?",
+    ],
+)
+async def test_a_proposal_that_adds_something_is_not_used(proposal: str) -> None:
+    model = ScriptedModel(says(json.dumps({"question": proposal})))
+    made = await rewritten("is it still open?", TURN, model=model)
+    assert made == "is ticket TCK-4812 still open?"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "no JSON",
+        "{",
+        "[]",
+        "7",
+        "null",
+        '"text"',
+        "{}",
+        '{"question": 7}',
+        '{"question": null}',
+        '{"question": "  "}',
+        '{"query": "x"}',
+        "",
+    ],
+)
+async def test_a_malformed_proposal_is_not_used(raw: str) -> None:
+    made = await rewritten("is it still open?", TURN, model=ScriptedModel(says(raw)))
+    assert made == "is ticket TCK-4812 still open?"
+
+
+async def test_a_model_that_fails_leaves_the_rule() -> None:
+    def fails(_: object) -> Reply:
+        raise ModelError("no connection")
+
+    assert "TCK-4821" in await rewritten("and 4821?", TURN, model=ScriptedModel(fails))
+
+
+@pytest.mark.parametrize(
+    ("proposal", "added"),
+    [
+        ("Is Ortega Hardware on Team?", ""),
+        ("What of ticket #4812?", ""),
+        ("Is it 12 days?", "12 days"),
+        ("Is Bodegas on it?", "Bodegas"),
+        ("Did Ortega call Bodegas?", "Bodegas"),
+    ],
+)
+def test_what_a_proposal_adds_is_named(proposal: str, added: str) -> None:
+    assert adds(proposal, f"{FLAGSHIP} {ANSWER}") == added
+
+
+def test_the_schema_asks_for_one_question() -> None:
+    properties = SCHEMA["properties"]
+    assert isinstance(properties, Mapping)
+    assert list(properties) == SCHEMA["required"] == ["question"]
