@@ -137,11 +137,11 @@ _PATTERNS: tuple[tuple[AtomKind | Literal["marker"], re.Pattern[str]], ...] = (
         "duration",
         re.compile(
             rf"(?<![\w.,/-])(?:(?P<low>{_LOW})(?: to | or | and | a | o | y |[ ]?[-–][ ]?))?(?P<n>{_AMOUNT})[ \u00a0-]?"
-            rf"(?:\(\d+\) )?(?:{_PLAIN_DAYS})?(?P<b>{_BUSINESS})?(?P<u>{_UNIT})\b(?P<behind>{_BEHIND}\b)?"
+            rf"(?:\(\d+\) )?(?:{_PLAIN_DAYS})?(?P<b>{_BUSINESS})?(?P<u>{_UNIT})\b(?: naturales\b|(?P<behind>{_BEHIND}\b))?"
         ),
     ),
     ("duration", re.compile(r"(?<![\w.,/-])(?:(?P<low>\d{1,4})[-–])?(?P<n>\d{1,4}) ?(?P<u>[hd])\b")),
-    ("duration", re.compile(rf"\b(?P<n>an?|una?) (?:{_PLAIN_DAYS})?(?P<b>{_BUSINESS})?(?P<u>{_UNIT})\b(?P<behind>{_BEHIND}\b)?")),
+    ("duration", re.compile(rf"\b(?P<n>an?|una?) (?:{_PLAIN_DAYS})?(?P<b>{_BUSINESS})?(?P<u>{_UNIT})\b(?: naturales\b|(?P<behind>{_BEHIND}\b))?")),
     (
         "money",
         re.compile(

@@ -34,14 +34,15 @@ _ADVERB = r"(?: \w+ly| yet| be)?"
 _FORBIDS = re.compile(
     rf"\b(?:(?:is|are|will be|can|will|shall|must|does|do){_NOT}(?: be)?{_ADVERB} (?:{_RIGHT_ADJECTIVES}|{_RIGHTS}\w*)\b"
     rf"|(?:may|must) not(?: be)? {_RIGHTS}\w*|cannot(?: be)?{_ADVERB} {_RIGHTS}\w*|can(?:not|['’]t| not) be{_ADVERB} \w+ed\b"
-    rf"|(?:do|does|will|shall|can){_NOT} (?:\w+ly )?(?:refund|reimburse|give|grant|offer|accept|cover|exchange|return|take back|qualify)\b"
+    rf"|(?:do|does|will|shall|can){_NOT} (?:\w+ly )?(?:refund|reimburse|give|grant|offer|accept|cover|exchange|take back|qualify)\b"
     r"|cannot (?:refund|reimburse|give|grant|offer|accept|cover|exchange|return|take back)\b"
-    rf"|not (?:\w+ly )?{_RIGHT_ADJECTIVES}\b"
+    r"|not (?:\w+ly )?(?:(?:refund|return|reimburs|exchange|transfer|cancell?)able|eligible|entitled|covered)\b"
+    r"|no [a-z ]{2,25} (?:is|are|will be) (?:given|granted|paid|offered|accepted|issued|possible|due|made)\b"
     r"|non[- ]?(?:refund|return|transfer|cancel|exchange)\w*"
-    r"|no (?:right (?:of|to)|refunds?|returns?(?! (?:label|address|form|fee|cost|shipping))|warranty|guarantee|credits?|"
-    r"(?:\w+ )?(?:refund|goodwill|reimbursement|entitlement|compensation|money back|exchange)s?)\b"
+    r"|no (?:right (?:of|to)|refunds?|returns?(?! (?:label|address|form|fee|cost|shipping))|(?:warranty|guarantee)(?! that)|credits?|"
+    r"(?:\w+ )?(?:refund|reimbursement|entitlement|compensation|money back|exchange)s?)\b"
     r"|(?:excluded|exempt) from|ineligible|never (?:be )?(?:refund|return|reimburse)\w*|final sale|sales? (?:is|are) final"
-    r"|no (?:se |es |son |sera\w* |podra\w* (?:ser )?|pued\w+ (?:ser )?)?(?:reembols|devolv|devuelv|devolu|retorn|cancel(?!acion)|cambi|cubr|cubiert|admit|"
+    r"|no (?:se )?(?:es |son |sera\w* |(?:podra|pued)\w* (?:ser )?)?(?:reembols|devolv|devuelv|devolu|retorn|cancel(?!acion)|cambi|cubr|cubiert|admit|"
     r"acept|transf)\w*|no (?:hay|existe|tiene[ns]?|da[n]?) (?:derecho|reembolso|devolucion|garantia|lugar a)\w*"
     r"|sin (?:derecho|reembolso|devolucion|garantia))"
 )
@@ -56,13 +57,16 @@ _AFTER_THAT = re.compile(
 )
 
 _MODAL = re.compile(
-    r"\b(?:may|can|cannot|must|will|shall|should|is|are|be|has|have|gets?|entitled|eligible|become|becomes|expires?|ends?|"
-    r"lasts?|keeps?|retain|due|required|need|needs|aim|at least|no later than|within|[a-z]+['’]ll|pued\w+|deb\w+|podra\w*|es|son|se|tiene\w*|"
+    r"\b(?:may|can|cannot|must|will|shall|should|is|are|has|have|gets?|entitled|eligible|become|becomes|expires?|ends?|"
+    r"lasts?|keeps?|retain|due|required|need|needs|aim|[a-z]+['’]ll|pued\w+|deb\w+|podra\w*|es|son|se|tiene\w*|"
     r"dispon\w+|hay que|conserv\w+)\b"
 )
 _PAST = re.compile(
     r"\b(?:i|i['’]ve|i['’]d|my|was|were|had|did|waited|took|came|wrote|asked|contacted|noticed|called|arrived|founded|launched|"
     r"lasted|spent|answered|fixed|fue|era|estuvo|espere|esperamos|tarde|tardaron|tuve|mi)\b"
+)
+_RELATIVE = re.compile(
+    r"\b(?:that|which|who|if|when|once|after|before|until|que|cuando) (?:[\w'’]+ ){0,3}?(?:was|were|had|did|fue|era)\b"
 )
 _NEVER_LEFT = re.compile(
     r"\b(?:last|past|previous|preceding|ultim[oa]s|every|each|per|cada|any|those|these|"
@@ -107,7 +111,7 @@ _GIVEN = re.compile(
 )
 _TO_DO = re.compile(r"^ (?:in which )?(?:to \w+|para \w+)")
 _NOUN_RIGHT = re.compile(
-    r"^['’]?s?[- ](?:of |de )?(?:(?:written|prior|advance|advanced|limited|free|full|money[- ]back|[a-z]+) ){0,2}?"
+    r"^['’]?s?[- ](?:of |de )?(?:(?!(?:unless|at|an?|the|in|on|for|to|of|if|and|or|but|from|after|before|with|is|are|per|that|this|no|until)\b)[a-z-]+ ){0,2}?"
     rf"(?P<noun>{_NOUN})\b"
 )
 _BEFOREHAND = re.compile(
@@ -158,7 +162,7 @@ _ANCHORS: Mapping[str, str] = {
 """Words that name what a period runs from, and the anchor each of them means."""
 _RECEIVED = frozenset(
     "receive receives received receiving receipt recibe recibir recibido recibirse recibirlo reciba".split()
-)  # noqa: SIM905
+)
 _NO_ANCHOR = frozenset(
     (
         "the a an your their its our his her each every any that this these those it they we you he she is are was were been being be has have had "
@@ -175,11 +179,14 @@ _RUNS_HERE = re.compile(
     rf"(?:(?P<before>{_BEFORE})|(?P<after>{_FROM})|(?P<of>of|del?|al?))\b(?P<what>[^.;:()]*)"
 )
 _WHAT_ENDS = re.compile(
-    r",|\b(?:if|unless|provided|by|without|and|but|or|whichever|si|salvo|siempre|sin|y|o|pero)\b"
+    r",|\b(?:due to|because|for|under|via|if|unless|provided|by|without|and|but|or|whichever|si|salvo|siempre|sin|y|o|pero)\b"
 )
 _TOLD = re.compile(
     r"\b(?:period|window|time|clock|term|target|count|warranty|deadline|hours?|days?|plazo|periodo|garantia|it|they|all|both|values)s?\b.{0,40}"
     r"\b(?:runs?|starts?|begins?|counts?|counted|measured|corren?|cuentan?|empiezan?|comienzan?|from|when|opens?)\b"
+)
+_STARTS = re.compile(
+    r"\b(?:starts?|begins?|runs?|empieza|comienza) (?:when|once|on|cuando|con|el dia)(?P<what>[^.;]*)"
 )
 _DAY_ZERO = re.compile(
     r"\b(?P<what>[a-z ]{3,40}) (?:is|counts as|es) (?:day|el dia) (?:0|1|zero|one|cero|uno)\b"
@@ -189,6 +196,12 @@ _SPLIT = re.compile(
     r";\s+|,?\s+(?:whereas|while|whilst|mientras que|en cambio)\s+|,\s+(?:but|pero)\s+|,?\s+(?:and|y)\s+(?=\S)",
     re.IGNORECASE,
 )
+_SHARE = re.compile(
+    r"(?: (?:from|of|after|before|since|desde|antes de|despues de) [^,;.]{1,40}?)?"
+    r"(?: ?(?:on|for|in|under|with|en|para|con|\() ?[^,;.]{1,40}?)?"
+    r"(?P<joint>,? (?:and|or|but|y|o|pero) |[,;] )(?P<subject>(?:(?!(?:after|before|from|with|once|any|every|each|per|last|over|about)\b)[\w-]+:? ){0,4})"
+)
+"""What stands between two periods of a list: "30 days (on Team and) 45 days", "annual 30 days (and monthly) 7 days"."""
 _OWN_SUBJECT = re.compile(
     r"^(?:(?:the|all|any|every|each|for|on|los|las|el|la|para)? ?(?!may\b|can\b|must\b|will\b|is\b|are\b|not\b|no\b|then\b|only\b|never\b|se\b)[a-z][\w'’-]*)"
     r"(?: [\w'’-]+){0,5}? (?:is|are|can|may|must|will|shall|has|have|cannot|can['’]t|isn['’]t|aren['’]t|gets?|receives?|lasts?|within|no|not|son|es|"
@@ -257,19 +270,12 @@ def _told_anchor(told: Sequence[str]) -> str | None:
         folded = fold(plain(line))
         if any(atom.kind == "duration" for atom in atoms(line)):
             continue
-        if zero := _DAY_ZERO.search(folded):
-            if anchor := _lexical(zero["what"]):
-                return anchor
-        elif _TOLD.search(folded):
-            for match in _RUNS.finditer(folded):
-                if match["after"] and (anchor := _lexical(match["what"])):
-                    return anchor
-            if starts := re.search(
-                r"\b(?:starts?|begins?|runs?|empieza|comienza) (?:when|once|on|cuando|con|el dia)(?P<what>[^.;]*)",
-                folded,
-            ):
-                if anchor := _lexical(starts["what"]):
-                    return anchor
+        said = [match["what"] for match in _DAY_ZERO.finditer(folded)]
+        if _TOLD.search(folded):
+            said += [match["what"] for match in _RUNS.finditer(folded) if match["after"]]
+            said += [match["what"] for match in _STARTS.finditer(folded)]
+        if anchor := next(filter(None, map(_lexical, said)), None):
+            return anchor
     return None
 
 
@@ -290,7 +296,7 @@ def _clauses(line: str) -> list[str]:
     for match in _SPLIT.finditer(line):
         before, after = line[start : match.start()], line[match.end() :]
         joined = match.group().strip(" ,").lower()
-        stands = _VERB.search(fold(before)) and _OWN_SUBJECT.match(fold(after))
+        stands = bool(_VERB.search(fold(before)) and _OWN_SUBJECT.match(fold(after)))
         if joined in ("and", "y"):
             # Two statements joined by "and" matter only where each says something of its own.
             stands = stands and _says(before) and _says(after)
@@ -309,23 +315,48 @@ def _in_clause(clause: str, base: Rule) -> Iterator[Rule]:
     forbids = _forbids(folded)
     limits = list(_conditions(clause, folded))
     stated = False
-    for period in _periods(clause, folded):
-        if (barred := _BARRED.search(period.left)) and not _AFTER_THAT.search(folded):
+    for text, period, first in _shares(clause, list(_periods(clause, folded))):
+        barred = _BARRED.search(period.left)
+        if barred and not _AFTER_THAT.search(folded):
             stated = True
             span = clause[barred.start("span") : period.end]
             yield replace(base, polarity="forbids", conditions=(span, *_outside(limits, period)))
             continue
-        if not _states(folded, period, forbids, base.headings):
+        if _tells(period) or not (_states(period, forbids, base.headings) or (stated and not first)):
             continue
         anchor, before = _runs(period)
         for amount, unit in _amounts(period):
             stated = True
             conditions = _outside(limits, period)
-            yield replace(base, amount=amount, unit=unit, anchor=anchor, before=before, conditions=conditions)
+            yield replace(
+                base, text=text, amount=amount, unit=unit, anchor=anchor, before=before, conditions=conditions
+            )
     if forbids and not stated and not _AFTER_THAT.search(folded):
-        own = tuple(text for start, end, text in limits if not start <= forbids.start() < end)
-        if len(own) == len(limits):
-            yield replace(base, polarity="forbids", conditions=own)
+        if_so = any(start <= forbids.start() < end for start, end, _ in limits)
+        if not if_so:
+            yield replace(base, polarity="forbids", conditions=tuple(text for _, _, text in limits))
+
+
+def _shares(clause: str, periods: Sequence[_Period]) -> Iterator[tuple[str, _Period, bool]]:
+    """Yield each period with the words that are about it, and whether it opens its list.
+
+    "Kept for 90 days on Team and 24 months on Business" says of Business only "Kept for … 24 months on Business".
+    """
+    start = 0
+    head = ""
+    for place, period in enumerate(periods):
+        following = periods[place + 1] if place + 1 < len(periods) else None
+        cut = _SHARE.fullmatch(fold(clause[period.end : following.start])) if following else None
+        first = not start
+        own = clause[start : period.end + cut.start("joint") if cut else len(clause)].strip(" ,")
+        yield f"{head} … {own}" if head else own, period, first
+        if not cut:
+            start, head = 0, ""
+            continue
+        if first:
+            head = clause[: period.start].strip()
+        head = "" if cut["subject"] else head
+        start = period.end + cut.end("joint")
 
 
 def _forbids(folded: str) -> re.Match[str] | None:
@@ -383,17 +414,24 @@ def _amounts(period: _Period) -> Iterator[tuple[int, Unit]]:
             yield int(amount), cast(Unit, unit)
 
 
-def _states(folded: str, period: _Period, forbids: re.Match[str] | None, headings: Sequence[str]) -> bool:
-    """Tell whether a duration is a rule's, by the construction it stands in."""
+def _tells(period: _Period) -> bool:
+    """Tell whether a duration is part of a story, a rate or a look back, and so no rule's."""
     left, right = period.left, period.right
     if _NEVER_LEFT.search(left) or _NEVER_RIGHT.match(right) or _UNPROMISED.search(left):
-        return False
-    if _PAST.search(left) and not _MODAL.search(left):
-        return False
-    if re.search(r"\b(?:i|my|mi)\b", left) and not re.search(
-        r"\b(?:may|can|must|have to|puedo|tengo)\b", left
-    ):
-        return False
+        return True
+    # What was charged, or when it was, is no story: "the card that was charged, within 10 days".
+    if _PAST.search(_RELATIVE.sub(" ", left)) and not _MODAL.search(left):
+        return True
+    article = period.atoms[0].text.lower().startswith(("a ", "an ", "un ", "una "))
+    if re.search(r"\bnever\b", left) or (article and re.search(r"\b(?:in|en)\s*$", left)):
+        return True
+    mine = re.search(r"\b(?:i|my|mi)\b", left)
+    return bool(mine and not re.search(r"\b(?:may|can|must|have to|puedo|tengo)\b", left))
+
+
+def _states(period: _Period, forbids: re.Match[str] | None, headings: Sequence[str]) -> bool:
+    """Tell whether a duration is a rule's, by the construction it stands in."""
+    left, right = period.left, period.right
     runs = _RUNS_HERE.match(right)
     beforehand = bool(runs and runs["before"]) or bool(_BEFOREHAND.match(right))
     if _COMPARED.search(left):
@@ -462,9 +500,12 @@ def _lexical(what: str) -> str | None:
 def _noun(what: str) -> str | None:
     """Return the word for an anchor we do not know: better a name no case has a date for than none."""
     said = _said(what)
-    if not said or said[0] in ("that", "this", "it", "then", "which", "eso", "esto"):
+    if not said or said[0] in ("that", "this", "which", "eso", "esto"):
         return None
-    return next((word for word in said if word not in _NO_ANCHOR), None)
+    telling = [word for word in said if word not in _NO_ANCHOR]
+    # "Before they take effect" is named by its end, "after the first failure" by its head.
+    sentence = said[0] in ("it", "they", "we", "you", "he", "she", "se")
+    return telling[-1 if sentence else 0] if telling else None
 
 
 def _said(what: str) -> list[str]:
@@ -479,8 +520,13 @@ _NAMES_RIGHT = re.compile(
     r"\b(?:refund|return|exchange|warranty|guarantee|right|window|period|entitle|reembols|devoluc|garantia|plazo|derecho)\w*"
 )
 _CELL_FORBIDS = re.compile(
-    r"(?:no (?:right|target|refunds?|returns?|warranty|guarantee|entitlement|credits?)|sin |cannot |can['’]t |not \w+able)"
+    r"(?:no (?:right|target|refunds?|returns?|warranty|guarantee|entitlement|credits?)|sin |cannot |can['’]t |"
+    r"not (?:\w+able|offered|available|included|covered|possible|given|granted)|no reembols|no se )"
 )
+_TERM_HEADER = re.compile(
+    r"\b(?:renews?|renewed|every|frequency|interval|cycle|se renueva|frecuencia|cada)\b"
+)
+"""Columns that tell how long a term is or how often something comes, which is no window."""
 _FROM_HEADER = re.compile(
     r"\b(?:from|starts?|runs?|after|anchor|since|desde|measured|counted|counts?|corre|cuenta|a partir|inicio)\b"
 )
@@ -536,29 +582,33 @@ def _in_table(rows: Sequence[Sequence[str]], base: Rule, section_anchor: str | N
 
 
 def _is_label(cell: str) -> bool:
-    return (
-        bool(re.search(r"[^\W\d_]", cell))
-        and len(cell) <= 60
-        and not re.fullmatch(r"[\d.,%€$£ ]+[a-z]{0,3}", fold(cell))
-    )
+    """Tell whether a cell names what its row is about: short, and neither a length of time nor a bare amount."""
+    if (
+        len(cell) > 60
+        or not re.search(r"[^\W\d_]", cell)
+        or re.fullmatch(r"[\d.,%€$£ ]+[a-z]{0,3}", fold(cell))
+    ):
+        return False
+    return not any(atom.kind == "duration" for atom in atoms(cell))
 
 
 def _cell(name: str, cell: str) -> _Period | Literal["forbids"] | None:
     """Read a cell that is a duration or a prohibition; None for a label."""
     folded = fold(cell)
-    if not cell or len(cell) > 90:
+    if not cell or len(cell) > 90 or _TERM_HEADER.search(fold(name)):
         return None
     # A bare "none" denies only what its column promises: a notice of none is no prohibition.
     if _BARE_NO.fullmatch(folded) and _NAMES_RIGHT.search(fold(name)):
         return "forbids"
     periods = list(_periods(cell, folded))
-    if not periods and (
-        _CELL_FORBIDS.match(folded) or ((match := _FORBIDS.search(folded)) and match.start() < 12)
-    ):
-        return "forbids"
+    if not periods:
+        denies = _CELL_FORBIDS.match(folded) or any(match.start() < 12 for match in _FORBIDS.finditer(folded))
+        return "forbids" if denies else None
     if len(periods) != 1 or _RATE.search(folded) or not list(_amounts(periods[0])):
         return None
-    return periods[0]
+    # A cell that is a sentence states a rule as a sentence does.
+    stated = not _tells(periods[0]) and (len(folded.split()) <= 5 or _states(periods[0], None, (name,)))
+    return periods[0] if stated else None
 
 
 def _cell_anchor(cell: str) -> str | None:
@@ -675,7 +725,7 @@ def _meant(part: str, value: str, facet: str) -> bool:
     wanted = fold(value)
     folded = fold(part)
     if wanted not in _ORDINARY:
-        found = [match for match in re.finditer(rf"\b{re.escape(wanted)}", folded)]
+        found = list(re.finditer(rf"\b{re.escape(wanted)}", folded))
         return not found or any(not _PEOPLE.match(folded, match.end()) for match in found)
     if folded.rpartition(": ")[2].strip() == wanted:
         return True
