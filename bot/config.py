@@ -198,3 +198,24 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
             raise ConfigError(
                 f"unknown setting {name!r} in the environment; see the settings table in README.md"
             )
+
+
+def table() -> str:
+    """Return the README's settings table, generated from the settings' own docstrings."""
+    rows = ["| setting | default | meaning |", "|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        section = field.annotation
+        inner = getattr(section, "model_fields", None)
+        if inner is None:
+            rows.append(_row(name, field.default, field.description))
+        else:
+            rows += [_row(f"{name}.{key}", part.default, part.description) for key, part in inner.items()]
+    return "\n".join(rows)
+
+
+def _row(name: str, default: object, description: str | None) -> str:
+    shown = "…" if isinstance(default, dict) and default else str(default)
+    if isinstance(default, tuple | list):
+        shown = ", ".join(str(part) for part in default)
+    meaning = " ".join((description or "").split()).replace("|", "\\|")
+    return f"| `{name}` | {f'`{shown}`' if default else ''} | {meaning} |"

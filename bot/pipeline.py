@@ -255,7 +255,7 @@ class _Turn:
     async def _second_search(self, cases: Sequence[verdict.Case]) -> None:
         """Run the search that the first one makes possible: the question's topic with the facets of the fetched row."""
         for case in cases:
-            if verdict.wants_verdict(self.text, case):
+            if self._wants_verdict(case):
                 await self._search_rules(case)
 
     async def _search_rules(self, case: verdict.Case) -> None:
@@ -276,9 +276,18 @@ class _Turn:
                 "search_docs", {"query": query, "kind": "rules"}, f"the ticket brings {', '.join(lacking)}"
             )
 
+    def _wants_verdict(self, case: verdict.Case) -> bool:
+        return verdict.wants_verdict(
+            self._asked(),
+            case,
+            actions=self.parts.tickets.settings.actions,
+            vocabulary=self.names.vocabulary,
+            synonyms=self.parts.words.synonyms,
+        )
+
     def _decide(self, cases: Sequence[verdict.Case]) -> Verdict | None:
         """Let code decide where a rule does, for each case, and pin what decides it."""
-        found = [self._decide_one(case) for case in cases if verdict.wants_verdict(self.text, case)]
+        found = [self._decide_one(case) for case in cases if self._wants_verdict(case)]
         decided = [one for one in found if one]
         if len(decided) < len(found) or not decided:
             return None

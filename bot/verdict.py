@@ -9,6 +9,7 @@ computed from the record's own dates and compared with the time of the request, 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -31,6 +32,8 @@ GENERIC = frozenset(
     )
 )
 """Words that ask for a rule without saying which."""
+ACTS = GENERIC | frozenset(stems("claim claimed request requested application report reported"))
+"""Words of an action's name that say somebody acted, not about what: the refund of a "refund request"."""
 
 
 _TOPICAL = 0.6
@@ -160,17 +163,21 @@ def topic_of(
 ) -> frozenset[str]:
     """Return the stems that say what a question is about: no ids, dates, facet values, or words that merely ask."""
     plain = text
-    spoken = " ".join(words(text))
-    added: list[str] = []
-    for word, others in synonyms.items():
-        if any(re.search(rf"\b{re.escape(' '.join(words(other)))}\w*\b", spoken) for other in others):
-            added.append(word)
+    added = [word for word, others in synonyms.items() if any(_says(text, other) for other in others)]
     for atom in reversed(atoms(text)):
         plain = plain[: atom.start] + " " + plain[atom.end :]
     named = {
         stem for values in vocabulary.values() for value in mentions(text, values) for stem in stems(value)
     }
     return (frozenset(stems(plain)) - GENERIC - named) | frozenset(s for word in added for s in stems(word))
+
+
+def _says(text: str, phrase: str) -> bool:
+    """Tell whether a text says a phrase, in any form of its words ("sent back" for "send back")."""
+    if re.search(rf"\b{re.escape(' '.join(words(phrase)))}\w*\b", " ".join(words(text))):
+        return True
+    wanted = stems(phrase)
+    return len(wanted) == len(words(phrase)) and f" {' '.join(wanted)} " in f" {' '.join(stems(text))} "
 
 
 def decide(
@@ -214,7 +221,7 @@ def _heads(topic: frozenset[str], actions: Collection[str]) -> list[tuple[str, f
     """Return the declared actions that the question is about: `refund request` makes `refund` the topic's head."""
     heads = []
     for action in actions:
-        wanted = frozenset(stems(action)) - GENERIC
+        wanted = frozenset(stems(action)) - ACTS
         if wanted and wanted <= topic:
             heads.append((action, wanted))
     return heads
@@ -226,20 +233,25 @@ def _candidates(
     keyed = {name: values for name, values in vocabulary.items() if name != "status"}
     named = frozenset(stem for values in keyed.values() for value in values for stem in stems(value))
     told = frozenset(stems(case.text))
-    found: dict[tuple[str, str, object, object, tuple[str, ...]], Candidate] = {}
-    for chunk in chunks:
-        for rule in chunk.rules:
-            read = scope(rule, keyed)
-            key = (rule.uri, rule.text, rule.amount, rule.unit, rule.labels)
-            object_ = _object(rule, named)
-            about_it = bool(object_) and object_ <= told
-            fit = "no" if object_ and not about_it else read.fits(case.facts)
-            found.setdefault(key, Candidate(rule, chunk, read, fit, about_it))
-    return list(found.values())
+    rules = {
+        (rule.uri, rule.text, rule.amount, rule.unit, rule.labels): (rule, chunk)
+        for chunk in chunks
+        for rule in chunk.rules
+    }
+    seen = Counter(stem for rule, _ in rules.values() for stem in topics(rule))
+    common = named | {stem for stem, n in seen.items() if n > max(3, len(rules) // 8)}
+    found = []
+    for rule, chunk in rules.values():
+        read = scope(rule, keyed)
+        object_ = _object(rule) - common
+        about_it = 2 * len(object_ & told) >= len(object_) > 0
+        fit = "no" if object_ and not about_it else read.fits(case.facts)
+        found.append(Candidate(rule, chunk, read, fit, about_it))
+    return found
 
 
-def _object(rule: Rule, named: frozenset[str]) -> frozenset[str]:
-    """Return what an outright prohibition is about ("invoice packs are never refunded"), facets and generic words aside.
+def _object(rule: Rule) -> frozenset[str]:
+    """Return what an outright prohibition is about ("invoice packs are never refunded"), generic words aside.
 
     Such a rule concerns only a case that is about the same thing, and then it is the most specific one.
     """
@@ -251,7 +263,7 @@ def _object(rule: Rule, named: frozenset[str]) -> frozenset[str]:
         maxsplit=1,
         flags=re.IGNORECASE,
     )[0]
-    return frozenset(stems(subject)) - GENERIC - named
+    return frozenset(stems(subject)) - GENERIC
 
 
 def _named_about(
@@ -443,7 +455,7 @@ def _moment(action: str, rule: Rule, case: Case, now: datetime) -> tuple[date | 
         return case.actions[action], f"the {action}"
     about = topics(rule)
     for name, moment in case.actions.items() if not action else ():
-        wanted = frozenset(stems(name)) - GENERIC
+        wanted = frozenset(stems(name)) - ACTS
         if not wanted or wanted <= about:
             return moment, f"the {name}"
     if rule.unit in ("hour", "business_hour"):
@@ -552,6 +564,22 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
     )
 
 
-def wants_verdict(text: str, case: Case) -> bool:
-    """Tell whether the question asks for a rule about a case, or for the rule of a kind of case it names."""
-    return "rule" in asks(text) and bool(case.evidence or case.facts)
+def wants_verdict(
+    text: str,
+    case: Case,
+    *,
+    actions: Collection[str],
+    vocabulary: Mapping[str, Collection[str]],
+    synonyms: Mapping[str, Sequence[str]],
+) -> bool:
+    """Tell whether the question asks for a rule about a case, or for the rule of a kind of case it names.
+
+    A question about a ticket that names a declared action ("warranty ok for …?") asks for its rule, unless it asks
+    for a field or for other tickets.
+    """
+    wanted = asks(text)
+    if "rule" in wanted:
+        return bool(case.evidence or case.facts)
+    if not case.evidence or wanted & {"field", "similar", "aggregate"}:
+        return False
+    return bool(_heads(topic_of(text, vocabulary, synonyms), actions))

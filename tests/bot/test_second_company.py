@@ -1,0 +1,57 @@
+"""Another trade, with other facets, ids, units and rules: its own two-hop grid passes on settings alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.app import Desk
+from bot.config import load
+from ingest.embed import SentenceTransformerEmbedder
+from tests.desks import answer, prepared
+from tests.second_company import oracle
+from tests.second_company.questions import QUESTIONS
+
+HERE = Path(oracle.__file__).parent
+CASES = list(oracle.grid())
+
+
+@pytest.fixture(scope="module")
+def velstrand(
+    tmp_path_factory: pytest.TempPathFactory, embedder: SentenceTransformerEmbedder
+) -> Iterator[Desk]:
+    data = tmp_path_factory.mktemp("velstrand")
+    file = data / "tickets.csv"
+    file.write_bytes(oracle.as_csv(CASES).encode("utf-8"))
+    settings = load(HERE / "twohop.toml")
+    settings = settings.model_copy(
+        update={
+            "data": data,
+            "sources": settings.sources.model_copy(update={"paths": (HERE / "docs",)}),
+            "tickets": settings.tickets.model_copy(update={"csv": (file, HERE / "tickets.csv")}),
+        }
+    )
+    desk = prepared(settings, embedder)
+    yield desk
+    desk.close()
+
+
+@pytest.mark.parametrize("part", range(8))
+async def test_its_grid(velstrand: Desk, part: int) -> None:
+    now = oracle.NOW.replace(tzinfo=None).isoformat()
+    wrong = []
+    for i, case in list(enumerate(CASES))[part::8]:
+        matter = oracle.matter_of(case)
+        yes, last = oracle.expected_of(case, matter)
+        phrasing = QUESTIONS[matter][i // 8 % len(QUESTIONS[matter])]
+        question = phrasing.text.format(ref=f"RMA {case['number']}")
+        answered = await answer(velstrand, question, now)
+        decided = answered.verdict.decision if answered.verdict else "none"
+        dated = last is None or f"{last.day} {last:%B %Y}" in answered.text
+        if decided != ("yes" if yes else "no") or not dated:
+            wrong.append(
+                f"{question} {case['facets']} → {decided}, expected {yes} until {last}: {answered.text[:400]}"
+            )
+    assert not wrong, f"{len(wrong)} wrong\n" + "\n".join(wrong[:6])
