@@ -292,6 +292,7 @@ class _Database:
     def replace(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors, now: datetime) -> None:
         rows = _checked(document, chunks, vectors)
         readers = json.dumps(sorted(document.readers), ensure_ascii=False)
+        graded = [_graded_codes(f"{chunk.title}\n{chunk.section}\n{chunk.text}") for chunk in chunks]
         with self.writing() as connection:
             _remove(connection, document.uri)
             if chunks:
@@ -313,7 +314,7 @@ class _Database:
                     len(chunks),
                 ),
             )
-            for chunk, row in zip(chunks, rows, strict=True):
+            for chunk, row, held in zip(chunks, rows, graded, strict=True):
                 key = connection.execute(
                     "INSERT INTO chunks (id, uri, position, payload, kind, facets, readers, has_rules,"
                     " effective, superseded, vector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -331,10 +332,8 @@ class _Database:
                         row.tobytes(),
                     ),
                 ).lastrowid
-                graded = _graded_codes(f"{chunk.title}\n{chunk.section}\n{chunk.text}")
                 connection.executemany(
-                    "INSERT INTO codes VALUES (?, ?, ?)",
-                    [(code, key, whole) for code, whole in graded.items()],
+                    "INSERT INTO codes VALUES (?, ?, ?)", [(code, key, whole) for code, whole in held.items()]
                 )
             connection.execute(
                 "INSERT INTO words (rowid, title, text) SELECT key, title, text FROM chunks WHERE uri = ?",
@@ -485,10 +484,10 @@ def _checked(document: Document, chunks: Sequence[Chunk], vectors: Vectors) -> V
         raise IndexingError(
             f"document {document.uri!r} has a vector that is not finite; check the embedding model"
         )
-    strangers = [chunk.id for chunk in chunks if chunk.uri != document.uri]
-    if strangers:
+    ids = [chunk.id for chunk in chunks if chunk.id.startswith(document.uri) and chunk.uri == document.uri]
+    if len(set(ids)) != len(chunks):
         raise IndexingError(
-            f"chunk {strangers[0]!r} is not of document {document.uri!r}; write it with its own"
+            f"the chunks of document {document.uri!r} are not its own or share an id; name each `uri#position`"
         )
     return rows
 
@@ -590,20 +589,17 @@ def _codes(connection: sqlite3.Connection, snapshot: Snapshot, query: str) -> tu
     asked = _graded_codes(query)
     if not asked:
         return np.zeros(0, np.int64), np.zeros(0)
-    holders: dict[str, list[tuple[int, bool]]] = {}
-    for code, key, whole in connection.execute(
-        "SELECT code, chunk, whole FROM codes WHERE code IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(asked)),),
-    ):
-        holders.setdefault(code, []).append((key, whole))
-    scores: dict[int, float] = {}
-    for code in asked:
-        held = holders.get(code, [])
-        for key, whole in held:
-            weight = 1.0 if asked[code] and whole else _PART_WEIGHT
-            scores[key] = scores.get(key, 0.0) + weight * log1p(len(snapshot.keys) / len(held))
-    found: Floats = np.fromiter(scores.values(), np.float64, len(scores))
-    return _rows(snapshot, list(scores)), np.round(found, 9)
+    scores = np.zeros(len(snapshot.keys))
+    for code, stands_alone in asked.items():
+        held = connection.execute("SELECT chunk, whole FROM codes WHERE code = ?", (code,)).fetchall()
+        if held:
+            whole = np.array([alone for _, alone in held], np.bool_) & stands_alone
+            rarity = log1p(len(scores) / len(held))
+            scores[_rows(snapshot, [key for key, _ in held])] += np.where(
+                whole, rarity, _PART_WEIGHT * rarity
+            )
+    found: Integers = np.flatnonzero(scores)
+    return found, np.round(scores[found], 9)
 
 
 def _graded_codes(text: str) -> dict[str, bool]:

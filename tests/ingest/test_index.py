@@ -160,6 +160,16 @@ def test_wrong_vectors_are_refused_and_lose_nothing(index: SearchIndex, vectors:
     assert index.revisions("docs") == {"docs:a": "1"}
 
 
+def test_chunks_of_another_document_or_with_one_id_are_refused(index: SearchIndex) -> None:
+    (other,) = write(index, "docs:other", "zeppelin")
+    document = Document("docs:a", "docs", "1", "Page", "zeppelin", "/a")
+    own = replace(other, id="docs:a#0", uri="docs:a")
+    for chunks in ([other], [own, own], [replace(own, id=other.id)]):
+        with pytest.raises(IndexingError, match="'docs:a'"):
+            index.replace(document, chunks, EMBEDDER.embed(["x"] * len(chunks)))
+    assert everywhere(rank(index, "zeppelin")) == {"docs:other#0"}
+
+
 def test_a_chunk_comes_back_as_it_was_written(index: SearchIndex) -> None:
     rule = Rule(
         *("Refunds within 14 days of the charge.", 14, "day", "allows", "charge"),
