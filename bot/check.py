@@ -162,18 +162,19 @@ def _unsupported(sentence: str, items: Sequence[EvidenceItem]) -> str:
     held = {stem for text in said for stem in stems(text)}
     if content and sum(stem in held for stem in content) < _GROUNDED * len(content):
         return "is not what its sources say"
-    return _other_polarity(plain, said)
+    if re.search(r"[“\"]", plain) and _verbatim(plain, items):
+        return ""
+    return next((reason for one in sentences(plain) if (reason := _other_polarity(one, said))), "")
 
 
 def _other_polarity(plain: str, said: Sequence[str]) -> str:
+    """Return a problem where the sentences of the sources that are most like this one all have the other polarity."""
     wanted = set(stems(plain))
-    best, overlap = "", 0.0
-    for text in said:
-        for line in sentences(text):
-            share = len(wanted & set(stems(line))) / (len(wanted) or 1)
-            if share > overlap:
-                best, overlap = line, share
-    if overlap >= 0.6 and negated(plain) != negated(best):
+    lines = [line for text in said for part in (text, *text.splitlines()) for line in sentences(part)]
+    shares = [(len(wanted & set(stems(line))) / (len(wanted) or 1), line) for line in lines]
+    best = max((share for share, _ in shares), default=0.0)
+    near = [line for share, line in shares if share >= max(0.6, best - 0.15)]
+    if near and all(negated(line) != negated(plain) for line in near):
         return "turns its source's yes into a no, or the reverse"
     return ""
 

@@ -86,7 +86,12 @@ class OfflineModel:
                     ),
                     finish="tool_calls",
                 )
-        return Reply(self._compose(asked.text, asked.evidence, names))
+        # A link from a text is not one of our sources' addresses; it may lead anywhere.
+        return Reply(
+            re.sub(
+                r"https?://[^\s”\])]+", "(link left out)", self._compose(asked.text, asked.evidence, names)
+            )
+        )
 
     def _compose(self, text: str, evidence: Sequence[EvidenceItem], names: Gazetteer) -> str:
         """Answer from the evidence by quoting, or say nothing."""
@@ -97,17 +102,12 @@ class OfflineModel:
         parts: list[str] = []
         if tables and not (rows and "rule" in wanted):
             parts += [line for item in tables[-2:] for line in _table(item)]
-        if "similar" in wanted:
-            asked = next(
-                (
-                    item.id
-                    for item in rows
-                    if mentions(text, [item.title.removeprefix("Ticket ")])
-                    or f"{item.ticket.number if item.ticket else ''}" in words(text)
-                ),
-                "",
-            )
-            parts += [_resolved(item) for item in rows if item.id != asked]
+        spoken = words(text)
+        asked = [item for item in rows if item.ticket and set(words(item.ticket.number)) <= set(spoken)]
+        if len(asked) > 1:
+            parts += [_resolved(item) for item in asked]
+        elif "similar" in wanted:
+            parts += [_resolved(item) for item in rows if item not in asked]
         elif len(rows) > 1 and not tables:
             parts += [_resolved(item) for item in rows]
         elif rows and not tables:
@@ -165,7 +165,7 @@ class OfflineModel:
                 chosen += [ln for ln in best[:2] if ln not in chosen]
             return chosen[:8]
         for line in scored:
-            if line.score < 0.75 * scored[0].score or len(chosen) == 4:
+            if line.score < 0.65 * scored[0].score or len(chosen) == 4:
                 break
             held = set(stems(line.text))
             if all(len(held & set(stems(c.text))) < 0.7 * (len(held) or 1) for c in chosen):
@@ -234,11 +234,13 @@ def _fields(item: EvidenceItem, text: str, wanted: frozenset[str]) -> list[str]:
     resolution = [line for line in rest if line.startswith("Resolution: ")]
     if {"resolv", "resolut", "fix", "solv", "happen", "end"} & asked:
         named += resolution
-    if "rule" in wanted and not named:
+    if "rule" in wanted:
         return []
     if named:
         return [f"{head}. {'; '.join(named)} [{item.n}]"]
-    said = [line for line in rest if line not in fields and line not in resolution][:4]
+    body = item.ticket.body if item.ticket else ""
+    # What a customer writes is a quotation, and the first sentence tells what it is about.
+    said = [f"The ticket says: “{line}”" for line in sentences(body)[:1]]
     return [f"{line} [{item.n}]" for line in (f"{head}. {'; '.join(fields[:6])}.", *said, *resolution)]
 
 
@@ -250,8 +252,8 @@ def plan(text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: d
     rows = [item for item in evidence if item.ticket is not None]
     if ("aggregate" in wanted or filters.get("customer")) and not rows:
         calls.append(("find_tickets", filters))
-    if "similar" in wanted:
-        named = [item.ticket.number for item in rows if item.ticket]
+    named = [item.ticket.number for item in rows if item.ticket]
+    if "similar" in wanted and len(named) < 2:
         calls.append(
             ("similar_tickets", {"number": named[0]} if named and len(named) == 1 else {"text": text})
         )

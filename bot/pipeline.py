@@ -304,6 +304,7 @@ class _Turn:
             vocabulary=self.names.vocabulary,
             synonyms=self.parts.words.synonyms,
             actions=self.parts.tickets.settings.actions,
+            anchors=self.parts.tickets.settings.events,
             calendar=self.parts.calendar,
             now=datetime.combine(day, time(12), self.question.now.tzinfo)
             if past and day

@@ -273,13 +273,14 @@ class Toolbox:
         if not text.strip():
             raise TwohopError("give a text or a ticket number")
         where = self._where(kind="ticket")
+        # A ticket is several chunks; it counts once, where its best one stands.
         hits = await self._compute(
-            lambda: self._retriever.search(text, where, self._shown + 1, self._budget.deadline)
+            lambda: self._retriever.search(text, where, 6 * self._shown, self._budget.deadline)
         )
-        hits = [hit for hit in hits if hit.chunk.uri != f"tickets:{own}"]
+        numbers = dict.fromkeys(hit.chunk.uri.partition(":")[2] for hit in hits)
+        numbers.pop(own, None)
         items = []
-        for hit in hits[: self._shown]:
-            number = hit.chunk.uri.partition(":")[2]
+        for number in list(numbers)[: self._shown]:
             found = await self._store(lambda number=number: self._tickets.get(number, self._readers))  # type: ignore[misc]
             if found is not None:
                 items.append(self._evidence.pin(from_ticket(found, self.label(found.number))))

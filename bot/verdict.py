@@ -16,7 +16,7 @@ from datetime import date, datetime
 
 from bot.gate import asks
 from bot.types import Decision, Verdict
-from ingest.atoms import atoms, mentions, resolve_date, stems, words
+from ingest.atoms import MONTHS, Atom, atoms, mentions, resolve_date, same, stems, words
 from ingest.dates import Calendar, deadline, format_date, format_duration
 from ingest.rules import Scope, scope, topics
 from ingest.types import AUTHORITY, Chunk, Rule, Ticket
@@ -27,7 +27,7 @@ GENERIC = frozenset(
         "ask asked request requested apply applies rule policy long many much day days hour hours time date deadline window "
         "due end ends close closed expire possible right want like know please tell shop store user person one now today make "
         "back happen charge payment fee period buyer order item purchase billing compare compared difference different longer "
-        "shorter higher faster better annual monthly say says said somebody someone valid count hold holds true "
+        "shorter higher faster better annual monthly see look say says said somebody someone valid count hold holds true "
         "cliente tiene derecho plazo puede"
     )
 )
@@ -58,6 +58,10 @@ class Case:
     evidence: str = ""
     """Id of the evidence item that holds it; empty when the question itself states it."""
     customer: str = ""
+    premises: tuple[str, ...] = ()
+    """What the question takes for granted and the record denies, as sentences."""
+    stated: tuple[Atom, ...] = ()
+    """Durations that the question states."""
     turned: bool | None = False
     """The question asks whether the time is over, not whether it still runs; None where it asks which of the two."""
 
@@ -166,6 +170,7 @@ def topic_of(
     added = [word for word, others in synonyms.items() if any(_says(text, other) for other in others)]
     for atom in reversed(atoms(text)):
         plain = plain[: atom.start] + " " + plain[atom.end :]
+    plain = " ".join(word for word in words(plain) if word not in MONTHS)
     named = {
         stem for values in vocabulary.values() for value in mentions(text, values) for stem in stems(value)
     }
@@ -188,6 +193,7 @@ def decide(
     vocabulary: Mapping[str, Collection[str]],
     synonyms: Mapping[str, Sequence[str]],
     actions: Collection[str],
+    anchors: Collection[str],
     calendar: Calendar,
     now: datetime,
 ) -> Verdict | None:
@@ -198,21 +204,26 @@ def decide(
     """
     plain = words(text)
     either = "or" in plain and "met" in plain
-    case = replace(case, turned=None if either else bool(_TURNED.search(" ".join(plain))))
+    case = replace(
+        case,
+        turned=None if either else bool(_TURNED.search(" ".join(plain))),
+        premises=_denied(text, case, vocabulary) if case.evidence else (),
+        stated=tuple(atom for atom in atoms(text) if atom.kind == "duration"),
+    )
     topic = topic_of(text, vocabulary, synonyms)
     heads = _heads(topic, actions)
     verdicts: list[Verdict] = []
     candidates = _candidates(chunks, case, vocabulary)
     for action, wanted in heads or [("", topic)]:
         about = _named_about(candidates, wanted, synonyms) if heads else _about(candidates, wanted)
-        verdict = _one(about, action, case, calendar, now) if about else None
+        verdict = _one(about, action, case, anchors, calendar, now) if about else None
         if verdict:
             verdicts.append(verdict)
-    if not verdicts and case.evidence and not heads:
+    if not verdicts and case.evidence and not topic:
         # "Are they entitled to it?": what it is stands in the ticket.
         for action, wanted in _heads(topic_of(case.text, vocabulary, synonyms), actions):
             about = _named_about(candidates, wanted, synonyms)
-            verdict = _one(about, action, case, calendar, now) if about else None
+            verdict = _one(about, action, case, anchors, calendar, now) if about else None
             verdicts += [verdict] if verdict else []
     return together(verdicts) if verdicts else None
 
@@ -322,12 +333,24 @@ def _event(rule: Rule, case: Case) -> tuple[str, date | datetime] | None:
 
 
 def _one(
-    about: list[Candidate], action: str, case: Case, calendar: Calendar, now: datetime
+    about: list[Candidate],
+    action: str,
+    case: Case,
+    anchors: Collection[str],
+    calendar: Calendar,
+    now: datetime,
 ) -> Verdict | None:
     events = {id(c): _event(c.rule, case) for c in about}
     live = [c for c in about if _in_force(c.rule, _day(e[1]) if (e := events[id(c)]) else now.date())]
     # A rule whose time runs from something that the case has no date of is about another matter, if any other is not.
-    dated = [c for c in live if events[id(c)] or c.rule.amount is None]
+    known = {stem for anchor in anchors for stem in stems(anchor)}
+    dated = [
+        c
+        for c in live
+        if events[id(c)]
+        or c.rule.amount is None
+        or (not case.evidence and known & set(stems(c.rule.anchor or "")))
+    ]
     live = dated if any(c.fit == "applies" for c in dated) else live
     applying = [c for c in live if c.fit == "applies"]
     formal = [c for c in applying if c.rule.authority != "chat"]
@@ -397,7 +420,7 @@ def _apply(
     own, ticket = Cite.of(best.chunk.id), Cite.of(case.evidence)
     why = f"Rule applied: {_place(rule)}: {_quote(rule)} {own}."
     if rule.amount is None or rule.unit is None:
-        lead = "No. " if case.evidence else ""
+        lead = "".join(f"{premise}. " for premise in case.premises) + ("No. " if case.evidence else "")
         text = f"{lead}For {_who(case, best)} the rule gives no such right {ticket}{own}. {why}"
         return _with_others("no", text, best, others, used, case, ())
     event = _event(rule, case)
@@ -432,6 +455,32 @@ def _apply(
     return _with_others("yes" if met else "no", text, best, others, used, case, gaps)
 
 
+def _denied(text: str, case: Case, vocabulary: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Return where the question names another facet value than the record has."""
+    found = []
+    for name, fact in case.facts.items():
+        named = [
+            v
+            for v in mentions(text, vocabulary.get(name, ()), strict=True)
+            if v.casefold() != fact.casefold()
+        ]
+        if len(named) == 1 and not mentions(text, [fact], strict=True):
+            found.append(f"{case.label[0].upper()}{case.label[1:]} has {name} {fact}, not {named[0]}")
+    return tuple(found)
+
+
+def _corrections(case: Case, rule: Rule) -> tuple[str, ...]:
+    """Return what has to be put right before the answer: a wrong premise, or a duration that is not the rule's."""
+    if rule.amount is None or rule.unit is None:
+        return case.premises
+    right = atoms(format_duration(rule.amount, rule.unit))
+    wrong = [atom.text for atom in case.stated if not any(same(atom, other) for other in right)]
+    return (
+        *case.premises,
+        *([f"The rule is not {' or '.join(wrong)}"] if wrong and len(wrong) == len(case.stated) else []),
+    )
+
+
 def _lead(met: bool, case: Case, rule: Rule) -> str:
     """Answer the question as it was put: "is it too late?" is answered no where the time still runs."""
     target = rule.unit in ("hour", "business_hour")
@@ -442,6 +491,8 @@ def _lead(met: bool, case: Case, rule: Rule) -> str:
         if met
         else "it is past"
     )
+    if wrong := _corrections(case, rule):
+        return f"{'. '.join(wrong)}. By the rule that applies {said}"
     if case.turned is None:
         return f"{said[0].upper()}{said[1:]}"
     if case.turned:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
+from threading import Lock
 from typing import Literal
 
 import snowballstemmer
@@ -418,6 +419,8 @@ _STOP = frozenset(
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][a-z]+)?")
 _SPANISH_FORM = re.compile(r"\w{2,}(?:cion|ciones|miento|mientos|idad|idades|mente)|\w{5,}[oa]s?")
+_stemming = Lock()
+"""A snowball stemmer keeps its state in the object: one word at a time."""
 _english = snowballstemmer.stemmer("english")
 _spanish = snowballstemmer.stemmer("spanish")
 
@@ -444,7 +447,8 @@ def _stem(word: str) -> str:
     # By the word's own form and never by its neighbours: question and text must agree on it.
     word = _IRREGULAR.get(word, word)
     stemmer = _spanish if _SPANISH_FORM.fullmatch(word) else _english
-    return str(stemmer.stemWord(word))
+    with _stemming:
+        return str(stemmer.stemWord(word))
 
 
 @lru_cache(maxsize=8192)
