@@ -130,6 +130,22 @@ async def test_every_offline_answer_carries_the_note(sample: Desk, text: str) ->
     assert answered.citations
 
 
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("How many tickets are open?", "Tickets (status open): 16 found"),
+        ("How many tickets are there per plan?", "Enterprise: 16"),
+        ("Who handles ticket TCK-4101?", "Assignee: Marc Oliver"),
+        ("What is the status of ticket 4112?", "Status: closed"),
+    ],
+)
+async def test_a_denial_in_one_row_takes_no_other_line_out(sample: Desk, text: str, needed: str) -> None:
+    """Rows such as "Nobody can sign in" stand beside fields and counts that deny nothing."""
+    answered = await answer(sample, text)
+    assert needed in answered.text
+    assert answered.rejected == ()
+
+
 async def test_a_models_own_answer_carries_no_note(sample: Desk) -> None:
     def cites(messages: Any) -> Any:
         item = next(i for i in messages[-1].evidence if "valid for 7 days" in i.text)
