@@ -44,7 +44,7 @@ async def run(asked: Message, evidence: Evidence, model: ChatModel, tools: Toolb
         if not reply.calls:
             if reply.text.strip() and reply.finish == "stop":
                 return Draft(reply.text, "answered", tuple(replies))
-            stop = "the model gave neither a call nor an answer"
+            stop = "the model had nothing to add"
             break
         gained, repeats = tools.gained, tools.repeats
         results = await asyncio.gather(*(tools.call(call) for call in reply.calls[:8]))

@@ -137,8 +137,9 @@ class Desk:
     ) -> Asked:
         """Answer one question and keep the turn."""
         began = time.monotonic()
-        history = await self._store_run(lambda: self.store.thread(after)) if after else ()
-        question = Question(text, asker or self.asker(), now or datetime.now(self.zone), history)
+        asker = asker or self.asker()
+        history = await self._store_run(lambda: self.store.thread(after, asker.readers)) if after else ()
+        question = Question(text, asker, now or datetime.now(self.zone), history)
         answer = await pipeline.answer(question, self.parts, mode, observe)
         ms = round((time.monotonic() - began) * 1000)
         turn = await self._store_run(lambda: self.store.keep(question, answer, mode, ms, after=after))

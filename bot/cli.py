@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 from zoneinfo import ZoneInfo
 
 import typer
+from pydantic_settings import SettingsError
 from rich.console import Console
+from sqlalchemy.exc import SQLAlchemyError
 
 from bot.config import SECRETS, Settings, load
 from bot.types import Mode, Step
 from ingest.errors import IdentityMismatch, TwohopError
+from ingest.types import Where
 
 if TYPE_CHECKING:
     from bot.app import Asked, Desk
@@ -55,6 +58,13 @@ def main() -> None:
         app()
     except TwohopError as error:
         err.print(f"error: {error}", style="red", markup=False)
+        sys.exit(2)
+    except (OSError, SQLAlchemyError, SettingsError) as error:
+        err.print(
+            f"error: {' '.join(str(error).split())[:400]}; check the data folder and the settings",
+            style="red",
+            markup=False,
+        )
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -268,6 +278,9 @@ def index(
         for report in reports:
             out.print(report.summary(), markup=False)
             failed |= not report.complete
+        if not desk.index.documents(Where(readers=desk.asker().readers)):
+            out.print("nothing can be searched now: no file of these folders could be read", markup=False)
+            failed = True
     if failed:
         raise typer.Exit(1)
 
@@ -360,7 +373,7 @@ def trace(
 def doctor(config: Config = None) -> None:
     """Print the effective settings, what works, what does not, and the next step."""
     settings, is_sample = settings_for(config)
-    out.print(f"twohop {metadata.version('twohop')} on Python {sys.version.split()[0]}", style="bold")
+    out.print(f"twohop {_version()} on Python {sys.version.split()[0]}", style="bold")
     if is_sample:
         out.print("no settings, sources or index here: these are the sample company's settings")
     for name, value in settings.model_dump(mode="json").items():
@@ -380,6 +393,13 @@ def doctor(config: Config = None) -> None:
         raise typer.Exit(1)
 
 
+def _version() -> str:
+    try:
+        return metadata.version("twohop")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
 def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     from ingest.embed import SentenceTransformerEmbedder
     from ingest.tickets import TicketStore
@@ -394,7 +414,6 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
         if not (settings.data / "index" / "current").is_file():
             raise TwohopError("nothing is indexed yet; run `twohop demo` or `twohop index PATH…`")
         from bot.app import build
-        from ingest.types import Where
 
         desk = build(settings, embedder)
         try:

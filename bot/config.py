@@ -74,6 +74,8 @@ class WordSettings(Section):
     synonyms: dict[str, tuple[str, ...]] = {
         "refund": (
             "money back",
+            "pay back",
+            "paid back",
             "moneyback",
             "reimbursement",
             "reimburse",
@@ -82,13 +84,17 @@ class WordSettings(Section):
             "devolución",
             "devolver el dinero",
         ),
-        "sla": ("service level", "overdue", "breach", "breached", "on time", "late"),
+        "sla": ("service level", "overdue", "breach", "breached"),
         "first response": (
             "first reply",
             "first answer",
             "respond",
             "answer a ticket",
             "have to answer",
+            "answered",
+            "did we answer",
+            "replied",
+            "reply",
             "must answer",
             "reply time",
             "response time",

@@ -122,9 +122,13 @@ class OfflineModel:
     def _lines(self, text: str, docs: Sequence[EvidenceItem], names: Gazetteer) -> list[Line]:
         """Return the best lines: one for each thing compared, else up to four that are not repetitions."""
         options = [(item, line) for item in docs for line in quotable(item)]
-        asked = set(codes(text))
-        if coded := [(item, line) for item, line in options if asked & set(codes(line))]:
-            options = coded
+        asked = _whole_codes(text)
+        if asked:
+            options = [
+                (i, line) for i, line in options if asked & set(codes(f"{i.title} {i.section} {line}"))
+            ]
+            if not options:
+                return []
         if not options:
             return []
         wanted = list(dict.fromkeys(stems(text)))
@@ -182,11 +186,30 @@ class OfflineModel:
         )
         weight = {stem: 1 / (1 + everywhere[stem]) ** 0.5 for stem in wanted}
         covered = sum(weight[s] for s in wanted & held) / (sum(weight.values()) or 1.0)
-        if asked := set(codes(text)):
+        if asked := _whole_codes(text):
             return bool(asked & set(codes(f"{best.item.title} {best.item.section} {best.text}")))
         if "compare" in asks(text):
             return best.nearness >= NEAR
         return best.nearness >= NEAR and covered >= COVERED
+
+
+def _whole_codes(text: str) -> set[str]:
+    """Return the codes of a question that are not parts of longer ones, four-digit years aside."""
+    found = codes(text)
+    return {
+        code
+        for code in found
+        if not any(code != other and code in other for other in found)
+        and not re.fullmatch(r"(19|20)\d\d", code)
+    }
+
+
+_ORDERS = re.compile(
+    r"\b(ignore|disregard|forget|override)\b.{0,40}\b(instructions?|rules|prompts?)\b|\b(dear|to the) (assistant|ai|bot)\b|"
+    r"\byou (must|should|shall) (now )?(say|tell|answer|reply|confirm)\b",
+    re.IGNORECASE,
+)
+"""Sentences that address whoever reads for somebody: they are no answer to anything."""
 
 
 def quotable(item: EvidenceItem) -> Iterator[str]:
@@ -196,7 +219,7 @@ def quotable(item: EvidenceItem) -> Iterator[str]:
     spoken = "\n".join(line for line in body.splitlines() if not line.lstrip().startswith(">"))
     for line in sentences(written_out(spoken)):
         plain = line.strip()
-        if len(words(plain)) >= 3 and not plain.startswith("#"):
+        if len(words(plain)) >= 3 and not plain.startswith("#") and not _ORDERS.search(plain):
             yield plain
 
 
@@ -219,8 +242,8 @@ def _resolved(item: EvidenceItem) -> str:
     ticket = item.ticket
     if ticket is None:
         return ""
-    how = " ".join(sentences(ticket.resolution)[:3]) if ticket.resolution else f"still {ticket.status}"
-    return f"- {item.title} ({ticket.customer}): {ticket.subject}. {how} [{item.n}]"
+    how = f"“{' '.join(sentences(ticket.resolution)[:3])}”" if ticket.resolution else f"still {ticket.status}"
+    return f"- {item.title} ({ticket.customer}): “{ticket.subject}” {how} [{item.n}]"
 
 
 def _fields(item: EvidenceItem, text: str, wanted: frozenset[str]) -> list[str]:
@@ -290,7 +313,11 @@ def ticket_filters(text: str, names: Gazetteer, today: date) -> dict[str, Any]:
         ("priority", names.priority),
     ):
         found = mentions(text, values)
-        if len(found) == 1:
+        if len(found) > 1 or (
+            len(found) == 1 and re.search(rf"\bnot {re.escape(found[0].casefold())}\b", " ".join(plain))
+        ):
+            filters["count_by"] = field
+        elif len(found) == 1:
             filters[field] = found[0]
     for assignee in names.assignees:
         if mentions(text, [assignee]) or (words(assignee)[:1] and words(assignee)[0] in plain):
@@ -308,9 +335,9 @@ def ticket_filters(text: str, names: Gazetteer, today: date) -> dict[str, Any]:
             filters[f"{field}_from"] = start.isoformat()
         if end:
             filters[f"{field}_to"] = end.isoformat()
-    asked = codes(text)
+    asked = _whole_codes(text)
     if asked:
-        filters["text"] = asked[0]
+        filters["text"] = min(asked)
     elif quoted := re.search(r"[\"“']([^\"”']{3,60})[\"”']", text):
         filters["text"] = quoted[1]
     elif (about := _ABOUT.search(text)) and not mentions(about[1], [*names.customers, *names.status]):
@@ -321,6 +348,8 @@ def ticket_filters(text: str, names: Gazetteer, today: date) -> dict[str, Any]:
     )
     if by:
         filters["count_by"] = by[1]
+    elif "count_by" in filters:
+        pass
     elif "who" in plain and "most" in plain:
         filters["count_by"] = "assignee"
     if "oldest" in plain:

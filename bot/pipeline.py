@@ -140,6 +140,9 @@ class _Turn:
 
     async def _read(self) -> None:
         self.names = await self.parts.store(self.parts.names)
+        if not self.question.asker.readers & set(self.parts.tickets.settings.readers):
+            # Whoever may not read tickets learns nothing from the names in them.
+            self.names = dataclasses.replace(self.names, customers=(), assignees=(), status=())
         self.tools = Toolbox(
             question=self.question,
             standalone=self.text,
@@ -154,9 +157,10 @@ class _Turn:
             observe=self.observe,
         )
         mentioned = [m.number for m in self.parts.tickets.mentioned(self.question.text)]
-        self.text = await rewrite.standalone(
+        self.text, said = await rewrite.standalone(
             self.question, self.parts.model, self.budget, self.names, self.tools.label(""), mentioned
         )
+        self.replies += said
         self.tools.about(self.text)
 
     def _named(self) -> tuple[str, ...]:
@@ -182,16 +186,11 @@ class _Turn:
         for ticket in await self._tickets_by_id():
             await self._call("get_ticket", {"number": ticket.number}, "the question names it")
         wanted = gate.asks(self.text)
-        customers = mentions(self.text, self.names.customers)
-        if (
-            not self._named()
-            and len(customers) == 1
-            and "aggregate" not in wanted
-            and "similar" not in wanted
-        ):
-            unclear = await self._by_customer(customers[0], wanted)
-            if unclear:
-                return unclear
+        customers = _customers(self.text, self.names.customers)
+        if not self._named() and customers and not wanted & {"aggregate", "similar"}:
+            for customer in customers[:3]:
+                if unclear := await self._by_customer(customer, wanted):
+                    return unclear
         elif not self._named() and "rule" in wanted and _points(self.text):
             return f"Which ticket do you mean? Give its number, for example {self.tools.label('4812')}."
         await self._call("search_docs", {"query": self.text}, "first search")
@@ -206,7 +205,7 @@ class _Turn:
             lambda: self.parts.tickets.find(TicketFilter(customer=customer, limit=50), readers)
         )
         topic = self._topic()
-        about = [t for t in page.tickets if topic & set(stems(f"{t.subject} {t.body}"))]
+        about = [t for t in page.tickets if topic & set(stems(" ".join([t.subject, t.body, *t.actions])))]
         fitting = about or list(page.tickets)
         if not fitting:
             return ""
@@ -243,8 +242,8 @@ class _Turn:
         tickets = self.evidence.tickets
         named = self._named()
         chosen = [t for n in named for t in tickets if t.number == n]
-        if not chosen and len(tickets) == 1 and not gate.asks(self.text) & {"similar", "aggregate"}:
-            chosen = [tickets[0]]
+        if not chosen and tickets and not gate.asks(self.text) & {"similar", "aggregate"}:
+            chosen = list(tickets)
         if chosen:
             return tuple(
                 verdict.case_of(t, self.tools.label(t.number), f"ticket:{t.number}") for t in chosen[:4]
@@ -346,6 +345,9 @@ class _Turn:
             text = check.check(reply.text, self.evidence.shown).text
             by_code = True
         if not text and not decided:
+            self.gaps += [
+                s.error for s in self.tools.steps if "may not read" in s.error and s.error not in self.gaps
+            ]
             return self._answer("not_found", self._nothing(), route, None, stop=stop)
         gaps = [*self.gaps, *(decided.gaps if decided else ())]
         shape: Shape = "partial" if gaps or (decided and decided.decision == "undecided") else "answered"
@@ -375,9 +377,10 @@ class _Turn:
         return Message("user", self.text, self.evidence.shown, self.question.now)
 
     def _nothing(self) -> str:
-        searched = [
-            f"“{s.arguments.get('query', self.text)}”" for s in self.tools.steps if s.tool == "search_docs"
+        queries = [
+            str(s.arguments.get("query", self.text)) for s in self.tools.steps if s.tool == "search_docs"
         ]
+        searched = [f"“{query if len(query) <= 80 else query[:79] + '…'}”" for query in queries]
         missing = "; ".join(self.gaps)
         where = f" I searched the documents for {', '.join(dict.fromkeys(searched))}." if searched else ""
         said = (
@@ -427,6 +430,18 @@ class _Turn:
             replies=tuple(self.replies),
             rejected=tuple(self.rejected),
         )
+
+
+def _customers(text: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the customers that a text names, wholly or by a first word that only one of them has."""
+    whole = mentions(text, names)
+    if whole:
+        return whole
+    said = set(re.findall(r"[A-ZÁÉÍÓÚÑ]\w{3,}", text))
+    firsts: dict[str, list[str]] = {}
+    for name in names:
+        firsts.setdefault(name.split()[0], []).append(name)
+    return tuple(options[0] for first, options in firsts.items() if first in said and len(options) == 1)
 
 
 def _points(text: str) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from bot import prompts
-from bot.types import Budget, ChatModel, Gazetteer, Message, PastTurn, Question
+from bot.types import Budget, ChatModel, Gazetteer, Message, PastTurn, Question, Reply
 from ingest.atoms import atoms, mentions, same, stems, words
 from ingest.dates import format_date, relative_date
 from ingest.errors import ModelError
@@ -38,15 +38,18 @@ _ELLIPSIS = re.compile(
 
 async def standalone(
     question: Question, model: ChatModel, budget: Budget, names: Gazetteer, label: str, numbers: Sequence[str]
-) -> str:
-    """Return the question as it can be searched alone; a first question is returned as typed, with absolute dates.
+) -> tuple[str, tuple[Reply, ...]]:
+    """Return the question as it can be searched alone, and what the model said to it.
+
+    A first question is returned as typed, with absolute dates, and no model is asked.
 
     The model's proposal is taken only if it adds nothing; else the rewrite by rule; `numbers` are the ticket numbers
     that the question itself names.
     """
     by_rule = absolute(question)
     if not question.history:
-        return by_rule
+        return by_rule, ()
+    said: tuple[Reply, ...] = ()
     by_rule = follow_up(by_rule, question.history, names, label, numbers)
     thread = "\n".join(f"Q: {turn.standalone}\nA: {turn.text}" for turn in question.history[-6:])
     ask = f"{thread}\nQ: {question.text}\nToday is {format_date(question.now.date())}."
@@ -58,12 +61,13 @@ async def standalone(
             budget=budget,
         )
         budget.add(reply.usage)
+        said = (reply,)
         proposal: object = json.loads(reply.text)["question"] if reply.text else ""
     except (ModelError, json.JSONDecodeError, KeyError, TypeError):
         proposal = ""
     if isinstance(proposal, str) and proposal.strip() and not adds(proposal, f"{ask}\n{by_rule}"):
-        return proposal.strip()
-    return by_rule
+        return proposal.strip(), said
+    return by_rule, said
 
 
 def adds(proposal: str, known: str) -> str:
@@ -137,6 +141,10 @@ def _swap(text: str, before: str, names: Gazetteer, numbers: Sequence[str], labe
     for values in options:
         named = mentions(text, values)
         old = mentions(before, values)
+        if named and values is names.customers and not old:
+            ticket = rf"(?:the (?:customer|client|buyer|shop) (?:on|of) )?(?:ticket )?(?:#|{re.escape(label)})?\b\d{{3,}}\b"
+            out = re.sub(ticket, named[0], out, count=1, flags=re.IGNORECASE)
+            continue
         if named and old:
             out = re.sub(rf"\b{re.escape(old[0])}\b", named[0], out, flags=re.IGNORECASE)
         elif named:

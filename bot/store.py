@@ -40,6 +40,8 @@ class Turn(SQLModel, table=True):
     text: str = Field(sa_column=Column(Text))
     detail: dict[str, Any] = Field(sa_column=Column(JSON))
     """The answer as `ask --json` prints it, with the model's recorded outputs."""
+    readers: list[list[str]] = Field(sa_column=Column(JSON))
+    """Who may read each item that was used; a follow-up by anybody else does not see the turn."""
     tickets: list[str] = Field(sa_column=Column(JSON))
     customers: list[str] = Field(sa_column=Column(JSON))
     ms: int = 0
@@ -87,6 +89,7 @@ class Store:
             shape=answer.shape,
             text=answer.text,
             detail={},
+            readers=[sorted(item.readers) for item in answer.used],
             tickets=list(dict.fromkeys(ticket.number for ticket in seen)),
             customers=list(dict.fromkeys(ticket.customer for ticket in seen if ticket.customer)),
             ms=ms,
@@ -119,12 +122,18 @@ class Store:
             raise TwohopError(f"several turns begin with {id_!r}; give more of the id")
         return found[0]
 
-    def thread(self, id_: str, most: int = 20) -> tuple[PastTurn, ...]:
-        """Return the turns that lead to this one, oldest first, itself included."""
+    def thread(self, id_: str, readers: frozenset[str], most: int = 20) -> tuple[PastTurn, ...]:
+        """Return the turns that lead to this one, oldest first, itself included.
+
+        A turn that used something these readers may not see is left out: a thread gives nobody more rights.
+        """
         past: list[PastTurn] = []
         while id_ and len(past) < most:
             turn = self.get(id_)
             verdict = turn.detail.get("verdict") or {}
+            id_ = turn.after
+            if not all(readers & set(labels) for labels in turn.readers):
+                continue
             past.append(
                 PastTurn(
                     turn.id,
@@ -137,7 +146,6 @@ class Store:
                     tuple(turn.customers),
                 )
             )
-            id_ = turn.after
         return tuple(reversed(past))
 
 

@@ -256,6 +256,10 @@ class Toolbox:
         items = tuple(item for hit in hits if (item := self._evidence.by_id(hit.chunk.id)))
         return Result(relaxed + _list(items), items)
 
+    def _check_rights(self) -> None:
+        if not self._readers & set(self._tickets.settings.readers):
+            raise TwohopError("you may not read tickets")
+
     def _case_locked(self) -> tuple[Ticket, ...]:
         """Return the tickets that the question is about when it may read no other customer's."""
         wanted = asks(self._standalone)
@@ -266,6 +270,7 @@ class Toolbox:
     async def _similar_tickets(self, arguments: SimilarTickets) -> Result:
         if self._case_locked():
             raise TwohopError("the question is about one ticket; other customers' tickets do not decide it")
+        self._check_rights()
         text, own = arguments.text, ""
         if arguments.number:
             ticket = await self._fetch(arguments.number)
@@ -317,6 +322,7 @@ class Toolbox:
         locked = {ticket.customer for ticket in self._case_locked()}
         if locked and (arguments.customer is None or arguments.customer not in locked):
             raise TwohopError(f"the question is about {', '.join(sorted(locked))}; filter by that customer")
+        self._check_rights()
         filters = TicketFilter(**arguments.model_dump())
         page = await self._store(lambda: self._tickets.find(filters, self._readers))
         asked = {k: v for k, v in arguments.model_dump(mode="json", exclude_defaults=True).items() if v}

@@ -28,7 +28,7 @@ GENERIC = frozenset(
         "due end ends close closed expire possible right want like know please tell shop store user person one now today make "
         "back happen charge payment fee period buyer order item purchase billing compare compared difference different longer "
         "shorter higher faster better annual monthly see look say says said somebody someone valid count hold holds true "
-        "cliente tiene derecho plazo puede"
+        "answer answered cliente tiene derecho plazo puede"
     )
 )
 """Words that ask for a rule without saying which."""
@@ -36,10 +36,11 @@ ACTS = GENERIC | frozenset(stems("claim claimed request requested application re
 """Words of an action's name that say somebody acted, not about what: the refund of a "refund request"."""
 
 
-_TOPICAL = 0.6
+_TOPICAL = 0.75
 """Share, by weight, of a question's topic words that a rule must hold to be about it."""
 _TURNED = re.compile(
-    r"\b(too late|expired?|lapsed?|is over|was over|missed|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late)\b"
+    r"\b(too late|expired?|lapsed?|is over|was over|missed|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late|"
+    r"refused?|denied|rejected|declined|not (entitled|eligible|covered|allowed)|ineligible|already over|over when)\b"
 )
 """Words of a question whose literal yes means that the time is over."""
 
@@ -55,6 +56,7 @@ class Case:
     actions: Mapping[str, date | datetime] = field(default_factory=dict)
     opened: datetime | None = None
     text: str = ""
+    subject: str = ""
     evidence: str = ""
     """Id of the evidence item that holds it; empty when the question itself states it."""
     customer: str = ""
@@ -74,8 +76,8 @@ class Candidate:
     chunk: Chunk
     scope: Scope
     fit: str
-    named: bool = False
-    """It forbids something by name, and the case is about just that."""
+    named: int = 0
+    """It forbids something by name: 1 where the case mentions that, more where it is what the case is about."""
 
     @property
     def precedence(self) -> tuple[int, int, int, int]:
@@ -122,6 +124,7 @@ def case_of(ticket: Ticket, label: str, evidence: str) -> Case:
         actions=ticket.actions,
         opened=ticket.opened_at,
         text=f"{ticket.subject} {ticket.body}",
+        subject=ticket.subject,
         evidence=evidence,
         customer=ticket.customer,
     )
@@ -138,10 +141,12 @@ def case_in(
     }
     events: dict[str, date | datetime] = {}
     actions: dict[str, date | datetime] = {}
+    seen = 0
     for atom in atoms(text):
         if atom.kind != "date" or (day := resolve_date(atom, now.date())) is None:
             continue
-        before = set(stems(text[max(0, atom.start - 45) : atom.start].rpartition(",")[2]))
+        before = set(stems(text[max(seen, atom.start - 45) : atom.start].rpartition(",")[2]))
+        seen = atom.end
         anchor = next((name for name in anchors if set(stems(name)) & before), None)
         if anchor:
             events[anchor] = day
@@ -219,6 +224,13 @@ def decide(
         verdict = _one(about, action, case, anchors, calendar, now) if about else None
         if verdict:
             verdicts.append(verdict)
+    if not verdicts and frozenset(stems("sla")) & topic:
+        # A question about the service level means every target that is set in hours.
+        for action in actions:
+            about = _named_about(candidates, frozenset(stems(action)) - ACTS, synonyms)
+            about = [c for c in about if c.rule.unit in ("hour", "business_hour")]
+            verdict = _one(about, action, case, anchors, calendar, now) if about else None
+            verdicts += [verdict] if verdict else []
     if not verdicts and case.evidence and not topic:
         # "Are they entitled to it?": what it is stands in the ticket.
         for action, wanted in _heads(topic_of(case.text, vocabulary, synonyms), actions):
@@ -255,9 +267,10 @@ def _candidates(
     for rule, chunk in rules.values():
         read = scope(rule, keyed)
         object_ = _object(rule) - common
-        about_it = 2 * len(object_ & told) >= len(object_) > 0
-        fit = "no" if object_ and not about_it else read.fits(case.facts)
-        found.append(Candidate(rule, chunk, read, fit, about_it))
+        mentioned = 2 * len(object_ & told) >= len(object_) > 0
+        subject = 2 * len(object_ & frozenset(stems(case.subject))) >= len(object_) > 0
+        fit = "no" if object_ and not mentioned else read.fits(case.facts)
+        found.append(Candidate(rule, chunk, read, fit, len(keyed) + 1 if subject else int(mentioned)))
     return found
 
 
@@ -318,13 +331,15 @@ def _day(moment: date | datetime) -> date:
     return moment.date() if isinstance(moment, datetime) else moment
 
 
-def _event(rule: Rule, case: Case) -> tuple[str, date | datetime] | None:
+def _event(rule: Rule, case: Case, by_action: bool) -> tuple[str, date | datetime] | None:
     """Return the case's event that the rule's time runs from; the only one there is where the rule names none."""
     if rule.anchor:
         wanted = set(stems(rule.anchor))
         for name, moment in case.events.items():
             if wanted & set(stems(name)):
                 return name, moment
+        return None
+    if not by_action and case.evidence:
         return None
     others = [(name, moment) for name, moment in case.events.items() if name != "opening"]
     if rule.unit in ("hour", "business_hour") and "opening" in case.events:
@@ -340,7 +355,7 @@ def _one(
     calendar: Calendar,
     now: datetime,
 ) -> Verdict | None:
-    events = {id(c): _event(c.rule, case) for c in about}
+    events = {id(c): _event(c.rule, case, bool(action)) for c in about}
     live = [c for c in about if _in_force(c.rule, _day(e[1]) if (e := events[id(c)]) else now.date())]
     # A rule whose time runs from something that the case has no date of is about another matter, if any other is not.
     known = {stem for anchor in anchors for stem in stems(anchor)}
@@ -363,6 +378,8 @@ def _one(
         if c.precedence == best.precedence and c.outcome != best.outcome and _same_matter(c, best)
     ]
     unknown = [c for c in live if c.fit == "unknown" and c.rule.authority != "chat" and _same_matter(c, best)]
+    if any(rival.rule.text == best.rule.text for rival in rivals):
+        return None  # one sentence with two durations: which of them is asked, a reader sees
     if rivals:
         return _tied([best, *rivals[:2]], case)
     if not case.evidence and any(c.scope.keys > best.scope.keys for c in unknown):
@@ -420,12 +437,14 @@ def _apply(
     own, ticket = Cite.of(best.chunk.id), Cite.of(case.evidence)
     why = f"Rule applied: {_place(rule)}: {_quote(rule)} {own}."
     if rule.amount is None or rule.unit is None:
-        lead = "".join(f"{premise}. " for premise in case.premises) + ("No. " if case.evidence else "")
+        lead = "".join(f"{premise}. " for premise in case.premises) + (
+            "" if not case.evidence else "Yes: " if case.turned else "No. "
+        )
         text = f"{lead}For {_who(case, best)} the rule gives no such right {ticket}{own}. {why}"
         return _with_others("no", text, best, others, used, case, ())
-    event = _event(rule, case)
+    event = _event(rule, case, bool(action))
     if event is None:
-        wanted = rule.anchor or "the starting event"
+        wanted = rule.anchor or "event it runs from"
         text = f"The rule for {_who(case, best)} is {_said(rule)} {own}. {why}"
         gap = f"the date of the {wanted} is not in {case.label}"
         decision: Decision = "undecided" if case.evidence else "rule"
@@ -504,6 +523,8 @@ def _moment(action: str, rule: Rule, case: Case, now: datetime) -> tuple[date | 
     """Return the time that is compared with the deadline, and what it is called."""
     if action and action in case.actions:
         return case.actions[action], f"the {action}"
+    if not case.evidence and "request" in case.actions:
+        return case.actions["request"], "the request"
     about = topics(rule)
     for name, moment in case.actions.items() if not action else ():
         wanted = frozenset(stems(name)) - ACTS
@@ -548,6 +569,8 @@ def _with_others(
 
 
 def _because(best: Candidate, other: Candidate) -> str:
+    if best.named:
+        return "the rule that names just this goes before it"
     if best.scope.keys > other.scope.keys:
         general = "the general rule" if not other.scope.keys else "the more general rule"
         return f"that is {general}, and the specific one applies"

@@ -36,7 +36,8 @@ async def rewritten(
     question = Question(text, Asker("u", frozenset({"members", "support"})), moment, history)
     numbers = [word.strip("#?") for word in text.split() if word.strip("#?").isdigit()]
     model = model or ScriptedModel(says(""), forever=True)
-    return await standalone(question, model, Budget.start(Limits()), NAMES, "TCK-", numbers)
+    text, _ = await standalone(question, model, Budget.start(Limits()), NAMES, "TCK-", numbers)
+    return text
 
 
 async def test_a_first_question_calls_no_model() -> None:
