@@ -187,7 +187,11 @@ def _says(text: str, phrase: str) -> bool:
     if re.search(rf"\b{re.escape(' '.join(words(phrase)))}\w*\b", " ".join(words(text))):
         return True
     wanted = stems(phrase)
-    return len(wanted) == len(words(phrase)) and f" {' '.join(wanted)} " in f" {' '.join(stems(text))} "
+    if len(wanted) != len(words(phrase)):
+        return False
+    # A verb and its particle may stand apart: "send the bike back".
+    gap = r" (?:\S+ ){0,4}" if len(wanted) == 2 else " "
+    return bool(re.search(rf" {gap.join(map(re.escape, wanted))} ", f" {' '.join(stems(text))} "))
 
 
 def decide(

@@ -110,7 +110,7 @@ _WORD_NUMBER = _any(set(NUMBERS) - {"one", "uno", "once"})
 _DIGITS = r"\d{1,3}(?:,\d{3})+|\d{1,4}(?:[.,]\d{1,2})?"
 _AMOUNT = rf"(?:{_DIGITS}|{_WORD_NUMBER}|one|uno|once(?= (?:dias|semanas|meses|horas|minutos|anos)))"
 # "twenty-four" and "treinta y cinco" are one number each, not the ends of a range.
-_LOW = rf"(?:{_DIGITS}|(?:{_WORD_NUMBER}|one|uno)(?!-| y ))"
+_LOW = rf"(?:\d{{1,3}}|(?:{_WORD_NUMBER}|one|uno)(?!-| y ))"
 _BUSINESS = r"(?:business|working|work|office|opening|bank|banking)[ -]"
 _PLAIN_DAYS = r"(?:calendar|full|consecutive|clock|whole|clear|further|additional|straight)[ -]"
 _BEHIND = r" (?:laborables?|habiles|habil)"
@@ -137,7 +137,7 @@ _PATTERNS: tuple[tuple[AtomKind | Literal["marker"], re.Pattern[str]], ...] = (
     (
         "duration",
         re.compile(
-            rf"(?<![\w.,/-])(?:(?P<low>{_LOW})(?: to | or | and | a | o | y |[ ]?[-–][ ]?))?(?P<n>{_AMOUNT})[ \u00a0-]?"
+            rf"(?<![\w.,:/-])(?:(?P<low>{_LOW})(?: to | or | and | a | o | y |[ ]?[-–][ ]?))?(?P<n>{_AMOUNT})[ \u00a0-]?"
             rf"(?:\(\d+\) )?(?:{_PLAIN_DAYS})?(?P<b>{_BUSINESS})?(?P<u>{_UNIT})\b(?: naturales\b|(?P<behind>{_BEHIND}\b))?"
         ),
     ),

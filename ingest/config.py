@@ -74,7 +74,9 @@ class CalendarSettings(Section):
         try:
             ZoneInfo(value)
         except (KeyError, ValueError, OSError) as error:
-            raise ValueError(f"unknown time zone {value!r}; use an IANA name such as Europe/Madrid") from error
+            raise ValueError(
+                f"unknown time zone {value!r}; use an IANA name such as Europe/Madrid"
+            ) from error
         return value
 
     @field_validator("closes")

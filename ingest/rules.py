@@ -29,12 +29,12 @@ _RIGHT_ADJECTIVES = (
     r"(?:(?:non-?)?(?:refund|return|reimburs|exchange|transfer|cancell?)able|eligible|entitled|covered|available|offered|"
     r"allowed|permitted|possible|accepted|included|provided)"
 )
-_NOT = r"(?: not|n['’]t)"
+_NOT = r"(?: not|n?['’]t)"
 _ADVERB = r"(?: \w+ly| yet| be)?"
 _FORBIDS = re.compile(
     rf"\b(?:(?:is|are|will be|can|will|shall|must|does|do){_NOT}(?: be)?{_ADVERB} (?:{_RIGHT_ADJECTIVES}|{_RIGHTS}\w*)\b"
     rf"|(?:may|must) not(?: be)? {_RIGHTS}\w*|cannot(?: be)?{_ADVERB} {_RIGHTS}\w*|can(?:not|['’]t| not) be{_ADVERB} \w+ed\b"
-    rf"|(?:do|does|will|shall|can){_NOT} (?:\w+ly )?(?:refund|reimburse|give|grant|offer|accept|cover|exchange|take back|qualify)\b"
+    rf"|(?:do|does|will|wo|shall|can){_NOT} (?:\w+ly )?(?:refund|reimburse|get|receive|give|grant|offer|accept|cover|exchange|take back|qualify)\b"
     r"|cannot (?:refund|reimburse|give|grant|offer|accept|cover|exchange|return|take back)\b"
     r"|not (?:\w+ly )?(?:(?:refund|return|reimburs|exchange|transfer|cancell?)able|eligible|entitled|covered)\b"
     r"|no [a-z ]{2,25} (?:is|are|will be) (?:given|granted|paid|offered|accepted|issued|possible|due|made)\b"
@@ -251,11 +251,24 @@ def find_rules(chunk: Chunk) -> tuple[Rule, ...]:
         depth = block.indent if block.kind == "item" else -1
         intros = [intro for intro in intros if intro[0] < depth]
         under = replace(base, headings=(*base.headings, *(text for _, text in intros)))
-        for line in sentences(block.text):
-            found += (_anchored(rule, section_anchor) for rule in _in_sentence(plain(line), under))
+        stated = [rule for line in sentences(block.text) for rule in _in_sentence(plain(line), under)]
+        found += (_anchored(rule, section_anchor) for rule in _once(stated))
         if block.text.endswith((":", ":**", ":*")):
             intros.append((depth, plain(block.text).rstrip(":")))
     return tuple(dict.fromkeys(found))
+
+
+def _once(stated: Sequence[Rule]) -> Iterator[Rule]:
+    """Leave out what only repeats a window from its far side: "After 30 days no refund is possible"."""
+    lengths: set[tuple[int | None, Unit | None]] = set()
+    for rule in stated:
+        if (
+            rule.amount is None
+            or (rule.amount, rule.unit) not in lengths
+            or not _FORBIDS.search(fold(rule.text))
+        ):
+            yield rule
+        lengths.add((rule.amount, rule.unit))
 
 
 def _anchored(rule: Rule, section_anchor: str | None) -> Rule:
@@ -393,7 +406,7 @@ def _periods(clause: str, folded: str) -> Iterator[_Period]:
             joints.add(joint[1] or joint[2])
             group.append(found.pop(0))
         left, right = folded[: group[0].start], folded[group[-1].end :]
-        between = re.search(r"\b(?:between|from|entre|de)\s*$", left)
+        between = re.search(r"\b(?:between|from|entre)\s*$", left)
         # "30 and 7 days before" are two periods, "between 4 and 7 days" is one, to its upper end.
         counted = group if joints <= {"and", "y"} and not between else group[-1:]
         if between and len(group) > 1:
@@ -417,7 +430,9 @@ def _amounts(period: _Period) -> Iterator[tuple[int, Unit]]:
 def _tells(period: _Period) -> bool:
     """Tell whether a duration is part of a story, a rate or a look back, and so no rule's."""
     left, right = period.left, period.right
-    if _NEVER_LEFT.search(left) or _NEVER_RIGHT.match(right) or _UNPROMISED.search(left):
+    if _NEVER_LEFT.search(left) or _UNPROMISED.search(left):
+        return True
+    if _NEVER_RIGHT.match(right) and not _COMPARED.search(left):
         return True
     # What was charged, or when it was, is no story: "the card that was charged, within 10 days".
     if _PAST.search(_RELATIVE.sub(" ", left)) and not _MODAL.search(left):
@@ -445,6 +460,8 @@ def _states(period: _Period, forbids: re.Match[str] | None, headings: Sequence[s
         return any(_about_length(heading) for heading in headings)
     if _LIMIT.search(left) and not left.endswith(":"):
         return not left.rstrip().endswith(":") or any(_about_length(text) for text in (*headings, left))
+    if re.match(r"^ (?:have|has|han) (?:passed|elapsed|gone by|pasado|transcurrido)\b", right):
+        return bool(forbids)
     if _NAMED_LENGTH.search(left) or _KEPT.search(left) or _DONE_AFTER.search(left) or _ANSWERED.search(left):
         return True
     if _NOUN_RIGHT.match(right):
@@ -490,10 +507,15 @@ def _lexical(what: str) -> str | None:
     said = _said(what)
     named = [_ANCHORS[word] for word in said if word in _ANCHORS]
     if _RECEIVED & set(said):
-        # Receiving the goods is their delivery, receiving a request is not.
-        return next(
-            (name for name in named if name in ("request", "invoice", "cancellation", "claim")), "delivery"
+        # The customer's receiving the goods is their delivery; what the desk receives is something else.
+        ours = (
+            "return"
+            if {"return", "returned", "back"} & set(said)
+            else "receipt"
+            if said[0] == "we"
+            else "delivery"
         )
+        return next((name for name in named if name in ("request", "invoice", "cancellation", "claim")), ours)
     return named[0] if named else None
 
 
@@ -730,7 +752,8 @@ def _meant(part: str, value: str, facet: str) -> bool:
     if folded.rpartition(": ")[2].strip() == wanted:
         return True
     near = rf"\b{re.escape(wanted)}\b[\w ,/&-]{{0,25}}\b{facet}|\b{facet}\b\W+(?:\w+\W+){{0,3}}{re.escape(wanted)}\b"
-    inside = rf"(?<=[a-z,] ){re.escape(value[:1].upper() + value[1:])}\b"
+    capital = re.escape(value[:1].upper() + value[1:])
+    inside = rf"(?<=[a-z,] ){capital}\b|\b{capital}(?= (?:tickets?|cases?|issues?|incidents?|requests?)\b)"
     return bool(re.search(near, folded) or re.search(inside, part))
 
 

@@ -16,6 +16,7 @@ from bot.store import Store, public
 from bot.types import Answer, Asker, Question, Route, Step, Usage
 from ingest.errors import TwohopError
 from tests.bot.test_flagship import QUESTION
+from tests.desks import SUPPORT
 from tests.scripted import ScriptedModel, calls, says
 
 NOW = datetime(2026, 9, 26, 12, tzinfo=UTC)
@@ -87,15 +88,15 @@ def test_a_thread_is_read_oldest_first(store: Store) -> None:
     kept(store, "two", after="one")
     kept(store, "other")
     kept(store, "three", after="two")
-    assert [turn.id for turn in store.thread("three")] == ["one", "two", "three"]
-    assert [turn.text for turn in store.thread("two")] == ["A one", "A two"]
-    assert store.thread("") == ()
+    assert [turn.id for turn in store.thread("three", SUPPORT)] == ["one", "two", "three"]
+    assert [turn.text for turn in store.thread("two", SUPPORT)] == ["A one", "A two"]
+    assert store.thread("", SUPPORT) == ()
 
 
 def test_a_long_thread_keeps_its_latest_turns(store: Store) -> None:
     for i in range(6):
         kept(store, f"t{i}", after=f"t{i - 1}" if i else "")
-    assert [turn.id for turn in store.thread("t5", most=3)] == ["t3", "t4", "t5"]
+    assert [turn.id for turn in store.thread("t5", SUPPORT, most=3)] == ["t3", "t4", "t5"]
 
 
 def test_a_turn_is_found_by_the_beginning_of_its_id(store: Store) -> None:
@@ -125,7 +126,7 @@ def test_an_unknown_id_is_named(store: Store, id_: str) -> None:
 
 def test_a_thread_that_follows_an_unknown_turn_is_an_error(store: Store) -> None:
     with pytest.raises(TwohopError, match="there is no turn 'gone'"):
-        store.thread("gone")
+        store.thread("gone", SUPPORT)
 
 
 @pytest.mark.parametrize("mode", ["gated", "agent"])
@@ -156,7 +157,7 @@ async def test_the_flagships_turn_knows_its_ticket_and_customer(sample: Desk) ->
     turn = sample.store.get(done.turn.id)
     assert turn.tickets == ["4812"]
     assert turn.customers == ["Ortega Hardware"]
-    (past,) = sample.store.thread(turn.id)
+    (past,) = sample.store.thread(turn.id, SUPPORT)
     assert past.verdict
     assert past.verdict in past.text
     assert past.tickets == ("4812",)
