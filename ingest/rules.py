@@ -32,7 +32,7 @@ _RIGHT_ADJECTIVES = (
 _NOT = r"(?: not|n?['’]t)"
 _ADVERB = r"(?: \w+ly| yet| be)?"
 _FORBIDS = re.compile(
-    rf"\b(?:(?:is|are|will be|can|will|shall|must|does|do){_NOT}(?: be)?{_ADVERB} (?:{_RIGHT_ADJECTIVES}|{_RIGHTS}\w*)\b"
+    rf"\b(?:(?:is|are|(?:will|wo|can|ca|shall|must)(?={_NOT} be)){_NOT}(?: be)?{_ADVERB} (?:{_RIGHT_ADJECTIVES}|{_RIGHTS}\w*)\b"
     rf"|(?:may|must) not(?: be)? {_RIGHTS}\w*|cannot(?: be)?{_ADVERB} {_RIGHTS}\w*|can(?:not|['’]t| not) be{_ADVERB} \w+ed\b"
     rf"|(?:do|does|will|wo|shall|can){_NOT} (?:\w+ly )?(?:refund|reimburse|get|receive|give|grant|offer|accept|cover|exchange|take back|qualify)\b"
     r"|cannot (?:refund|reimburse|give|grant|offer|accept|cover|exchange|return|take back)\b"
@@ -70,7 +70,7 @@ _RELATIVE = re.compile(
 )
 _NEVER_LEFT = re.compile(
     r"\b(?:last|past|previous|preceding|ultim[oa]s|every|each|per|cada|any|those|these|"
-    r"once|twice|times|veces|of about|about|another|guarantee an? \w+ within)\s*$"
+    r"twice|times|veces|of about|about|another|guarantee an? \w+ within)\s*$"
 )
 _NEVER_RIGHT = re.compile(
     r"^[\s-]*(?:ago|old|older|of age|later,? (?:i|we|they|he|she)|earlier|drive|walk|de edad|mas tarde)\b"
@@ -325,8 +325,10 @@ def _says(clause: str) -> bool:
 
 def _in_clause(clause: str, base: Rule) -> Iterator[Rule]:
     folded = fold(clause)
-    forbids = _forbids(folded)
     limits = list(_conditions(clause, folded))
+    forbids = _forbids(folded)
+    if forbids and any(start <= forbids.start() < end for start, end, _ in limits):
+        forbids = None
     stated = False
     for text, period, first in _shares(clause, list(_periods(clause, folded))):
         barred = _BARRED.search(period.left)
@@ -345,9 +347,7 @@ def _in_clause(clause: str, base: Rule) -> Iterator[Rule]:
                 base, text=text, amount=amount, unit=unit, anchor=anchor, before=before, conditions=conditions
             )
     if forbids and not stated and not _AFTER_THAT.search(folded):
-        if_so = any(start <= forbids.start() < end for start, end, _ in limits)
-        if not if_so:
-            yield replace(base, polarity="forbids", conditions=tuple(text for _, _, text in limits))
+        yield replace(base, polarity="forbids", conditions=tuple(text for _, _, text in limits))
 
 
 def _shares(clause: str, periods: Sequence[_Period]) -> Iterator[tuple[str, _Period, bool]]:
@@ -381,11 +381,13 @@ def _forbids(folded: str) -> re.Match[str] | None:
 
 
 def _conditions(clause: str, folded: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the clauses that limit a rule; one at the head ends at its comma."""
+    """Yield the clauses that limit a rule; one at the head, or put in between commas, ends at its comma."""
     starts = [match.start() for match in _CONDITION.finditer(folded)]
     for place, start in enumerate(starts):
         limit = starts[place + 1] if place + 1 < len(starts) else len(folded)
-        stop = re.compile(r"[,.;:()]" if start == 0 else r"[.;:()](?!\w)|\)").search(folded, start, limit)
+        stop = re.compile(
+            r"[,.;:()]" if start == 0 or folded[:start].endswith(", ") else r"[.;:()](?!\w)|\)"
+        ).search(folded, start, limit)
         end = stop.start() if stop else limit
         yield start, end, clause[start:end].strip(" ,.")
 
