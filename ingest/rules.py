@@ -388,6 +388,8 @@ def _conditions(clause: str, folded: str) -> Iterator[tuple[int, int, str]]:
         stop = re.compile(
             r"[,.;:()]" if start == 0 or folded[:start].endswith(", ") else r"[.;:()](?!\w)|\)"
         ).search(folded, start, limit)
+        if start == 0 and not stop and limit == len(folded):
+            continue  # nothing tells where the condition ends and the rule begins
         end = stop.start() if stop else limit
         yield start, end, clause[start:end].strip(" ,.")
 
