@@ -96,13 +96,9 @@ class Candidate:
         return (self.rule.amount, self.rule.unit, self.rule.polarity, self.rule.before)
 
 
-class Cite:
-    """How the verdict names its sources: evidence ids become `[n]` when the verdict is numbered."""
-
-    @staticmethod
-    def of(id_: str) -> str:
-        """Return the placeholder of an evidence id."""
-        return f"\x00{id_}\x00" if id_ else ""
+def cite(id_: str) -> str:
+    """Return the placeholder of an evidence id; it becomes `[n]` when the verdict is numbered."""
+    return f"\x00{id_}\x00" if id_ else ""
 
 
 def numbered(verdict: Verdict, numbers: Mapping[str, int]) -> str:
@@ -438,7 +434,7 @@ def _apply(
     rule = best.rule
     used = [case.evidence] if case.evidence else []
     used.append(best.chunk.id)
-    own, ticket = Cite.of(best.chunk.id), Cite.of(case.evidence)
+    own, ticket = cite(best.chunk.id), cite(case.evidence)
     why = f"Rule applied: {_place(rule)}: {_quote(rule)} {own}."
     if rule.amount is None or rule.unit is None:
         lead = "".join(f"{premise}. " for premise in case.premises) + (
@@ -558,7 +554,7 @@ def _with_others(
         seen.add(other.outcome)
         used.append(other.chunk.id)
         notes.append(
-            f"{_place(other.rule)} says {_said(other.rule)} {Cite.of(other.chunk.id)}; {_because(best, other)}."
+            f"{_place(other.rule)} says {_said(other.rule)} {cite(other.chunk.id)}; {_because(best, other)}."
         )
     overruled = tuple(used[len(used) - len(notes) :]) if notes else ()
     return Verdict(
@@ -588,7 +584,7 @@ def _because(best: Candidate, other: Candidate) -> str:
 
 
 def _tied(tied: list[Candidate], case: Case) -> Verdict:
-    lines = [f"{_place(c.rule)} says {_said(c.rule)}: {_quote(c.rule)} {Cite.of(c.chunk.id)}" for c in tied]
+    lines = [f"{_place(c.rule)} says {_said(c.rule)}: {_quote(c.rule)} {cite(c.chunk.id)}" for c in tied]
     text = (
         f"Two rules of equal weight disagree for {case.label}, so a person must decide. "
         + ". ".join(lines)
@@ -604,11 +600,11 @@ def _depends(best: Candidate, unknown: list[Candidate], case: Case) -> Verdict:
     missing = sorted({name for c in unknown for name in c.scope.includes if name not in case.facts})
     lines = [
         f"{', '.join(sorted(v for values in c.scope.includes.values() for v in values))}: {_said(c.rule)} "
-        f"{Cite.of(c.chunk.id)}"
+        f"{cite(c.chunk.id)}"
         for c in sorted(unknown, key=lambda c: c.precedence, reverse=True)[:6]
     ]
     text = (
-        f"It depends on the {' and the '.join(missing)}. In general: {_said(best.rule)} {Cite.of(best.chunk.id)}. "
+        f"It depends on the {' and the '.join(missing)}. In general: {_said(best.rule)} {cite(best.chunk.id)}. "
         + "; ".join(dict.fromkeys(lines))
         + "."
     )
