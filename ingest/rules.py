@@ -16,7 +16,7 @@ from typing import Literal, cast
 from ingest.atoms import Atom, atoms, blocks, cells, fold, mentions, plain, sentences, stems
 from ingest.types import Chunk, Rule, Unit
 
-RULES_VERSION = "2"
+RULES_VERSION = "3"
 """Part of the index's identity: raise it when other rules are found in the same text."""
 
 # All patterns below are matched against folded text: lower case, without accents.
@@ -388,9 +388,9 @@ def _conditions(clause: str, folded: str) -> Iterator[tuple[int, int, str]]:
         stop = re.compile(
             r"[,.;:()]" if start == 0 or folded[:start].endswith(", ") else r"[.;:()](?!\w)|\)"
         ).search(folded, start, limit)
-        if start == 0 and not stop and limit == len(folded):
-            continue  # nothing tells where the condition ends and the rule begins
         end = stop.start() if stop else limit
+        if start == 0 and end >= len(folded.rstrip(". ")):
+            continue  # nothing tells where the condition ends and the rule begins
         yield start, end, clause[start:end].strip(" ,.")
 
 

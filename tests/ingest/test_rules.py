@@ -85,6 +85,7 @@ def read(body: str, *headings: str) -> list[str]:
         ("We cannot refund charges older than 60 days.", "60 day"),
         ("Invoices more than 90 days old cannot be credited.", "90 day"),
         ("Once 30 days have passed since your purchase, we can't offer you a refund.", "30 day from purchase"),
+        ("If the charge is older than 180 days no refund is given at all.", "180 day"),
         ("You won't get a refund if you cancel after 14 days.", "14 day"),
         ("We process refunds within 5-7 business days of receiving the returned item.", "7 business_day from return"),
         ("We answer within 14 days after we receive your letter.", "14 day from receipt"),
