@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tempfile
 import time
+import traceback
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -68,6 +71,17 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception:
+        # A bug: its traceback is kept for whoever mends it, and the asker gets a reference.
+        reference = uuid.uuid4().hex[:8]
+        log = Path(tempfile.gettempdir()) / f"twohop-{reference}.log"
+        log.write_text(traceback.format_exc(), encoding="utf-8")
+        err.print(
+            f"error: something is wrong in Twohop itself; reference {reference}, details in {log}",
+            style="red",
+            markup=False,
+        )
+        sys.exit(3)
 
 
 def sample() -> Path:

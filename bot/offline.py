@@ -144,7 +144,9 @@ class OfflineModel:
             Line(
                 item,
                 line,
-                0.6 * float(near[i]) + 0.4 * sum(weight[s] for s in wanted if s in pool[i]) / total,
+                0.6 * float(near[i])
+                - (0.15 if item.chunk and item.chunk.authority == "chat" else 0)
+                + 0.4 * sum(weight[s] for s in wanted if s in pool[i]) / total,
                 float(near[i]),
             )
             for i, (item, line) in enumerate(options)
@@ -235,7 +237,8 @@ def _quote(line: Line) -> str:
 
 def _table(item: EvidenceItem) -> list[str]:
     head, *rest = item.text.splitlines()
-    return [f"{head} [{item.n}]", *(f"- {line} [{item.n}]" for line in rest[:12])]
+    counts = [line for line in rest if " | " not in line]
+    return [f"{head} [{item.n}]", *(f"- {line} [{item.n}]" for line in (counts or rest[:12]))]
 
 
 def _resolved(item: EvidenceItem) -> str:

@@ -327,7 +327,9 @@ class Toolbox:
         page = await self._store(lambda: self._tickets.find(filters, self._readers))
         asked = {k: v for k, v in arguments.model_dump(mode="json", exclude_defaults=True).items() if v}
         described = ", ".join(
-            f"{name} {_plain(value)}" for name, value in asked.items() if name not in ("limit", "order")
+            f"{name.replace('_', ' ')} {_plain(value)}"
+            for name, value in asked.items()
+            if name not in ("limit", "order")
         )
         lines = [f"Tickets ({described or 'all'}): {page.total} found"]
         lines += [f"{name or '(none)'}: {count}" for name, count in page.counts.items()]

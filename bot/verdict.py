@@ -601,21 +601,21 @@ def _depends(best: Candidate, unknown: list[Candidate], case: Case) -> Verdict:
     lines = [
         f"{', '.join(sorted(v for values in c.scope.includes.values() for v in values))}: {_said(c.rule)} "
         f"{cite(c.chunk.id)}"
-        for c in sorted(unknown, key=lambda c: c.precedence, reverse=True)[:6]
+        for c in sorted(unknown, key=lambda c: c.precedence, reverse=True)[:8]
     ]
     text = (
         f"It depends on the {' and the '.join(missing)}. In general: {_said(best.rule)} {cite(best.chunk.id)}. "
         + "; ".join(dict.fromkeys(lines))
         + "."
     )
-    used = ([case.evidence] if case.evidence else []) + [best.chunk.id, *(c.chunk.id for c in unknown[:6])]
+    used = ([case.evidence] if case.evidence else []) + [best.chunk.id, *(c.chunk.id for c in unknown[:8])]
     return Verdict(
-        "undecided",
+        "undecided" if case.facts else "rule",
         text,
         tuple(dict.fromkeys(used)),
         None,
         dict(case.facts),
-        tuple(f"which {m}" for m in missing),
+        tuple(f"which {m}" for m in missing) if case.facts else (),
     )
 
 
@@ -652,8 +652,11 @@ def wants_verdict(
     for a field or for other tickets.
     """
     wanted = asks(text)
-    if "rule" in wanted:
-        return bool(case.evidence or case.facts)
+    if "rule" in wanted and (case.evidence or case.facts):
+        return True
+    if "rule" in wanted and not wanted & {"similar", "aggregate"}:
+        # "How long is the refund window?" has a general answer, and one for each kind of case.
+        return bool(_heads(topic_of(text, vocabulary, synonyms), actions))
     if not case.evidence or wanted & {"field", "similar", "aggregate"}:
         return False
     return bool(_heads(topic_of(text, vocabulary, synonyms), actions))
