@@ -112,7 +112,7 @@ def ticket_text(ticket: Ticket, label: str) -> str:
     """Write a ticket out for reading: fields, dates, then its own words. No personal columns."""
     fields = {
         "Customer": ticket.customer,
-        **{name.capitalize(): value for name, value in ticket.facets.items()},
+        **{name.replace("_", " ").capitalize(): value for name, value in ticket.facets.items()},
         "Status": ticket.status,
         "Priority": ticket.priority,
         "Assignee": ticket.assignee,

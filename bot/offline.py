@@ -221,7 +221,12 @@ def quotable(item: EvidenceItem) -> Iterator[str]:
     spoken = "\n".join(line for line in body.splitlines() if not line.lstrip().startswith(">"))
     for line in sentences(written_out(spoken)):
         plain = line.strip()
-        if len(words(plain)) >= 3 and not plain.startswith("#") and not _ORDERS.search(plain):
+        if (
+            len(words(plain)) >= 3
+            and not plain.startswith("#")
+            and not re.match(r"\[[^\]]+\]:", plain)
+            and not _ORDERS.search(plain)
+        ):
             yield plain
 
 

@@ -381,7 +381,8 @@ def _one(
     if any(rival.rule.text == best.rule.text for rival in rivals):
         return None  # one sentence with two durations: which of them is asked, a reader sees
     if rivals:
-        return _tied([best, *rivals[:2]], case)
+        # Without a case there is nothing to decide: the reader gets the sentences.
+        return _tied([best, *rivals[:2]], case) if case.evidence else None
     if not case.evidence and any(c.scope.keys > best.scope.keys for c in unknown):
         return _depends(best, [c for c in unknown if c.scope.keys > best.scope.keys], case)
     others = [
