@@ -13,7 +13,7 @@ from typing import Literal
 
 from bot.evidence import Evidence
 from bot.types import Route
-from ingest.atoms import mentions, words
+from ingest.atoms import mentions, stems, words
 
 Meta = Literal["prompt", "greeting", "thanks", "help", "sources", "summary", "goodbye", "about"]
 Ask = Literal["rule", "compare", "aggregate", "similar", "field"]
@@ -46,7 +46,9 @@ _META: Mapping[Meta, re.Pattern[str]] = {
     ),
     "about": re.compile(
         r"(who are you|what are you|are you (a )?(bot|robot|human|real|an ai|ai|chatgpt|a person)|whats your name|"
-        r"what is your name|quien eres|tell me a joke|do you (sleep|dream|have feelings|like (me|us))|i love you|who made you|"
+        r"what is your name|quien eres|tell me a joke|do you (sleep|dream|have feelings|like (me|us))|i love you|who made you|(i am|im) (so |very |really )?(annoyed|angry|bored|happy|lonely|sleepy|tired|sad|sorry|back)|"
+        r"(you are|youre) (so |very |really )?\w+|do you (love|hate|like) \w+|i hate you|are you (busy|happy|my \w+|there|dumb)|"
+        r"(can|could) (you hear me|we chat)|talk to me|anyone there|what is wrong with you|how was your day|excuse me|"
         r"who (built|created) you|how old are you)"
     ),
     "prompt": re.compile(
@@ -65,6 +67,48 @@ _POLITE = re.compile(
 )
 
 
+def _set(words_: str) -> frozenset[str]:
+    return frozenset(words_.split())
+
+
+_FRAMES: Mapping[Meta, tuple[frozenset[str], frozenset[str]]] = {
+    "summary": (
+        _set("summarise summarize summary sum recap tldr resume resumen resumir covered discussed"),
+        _set(
+            "can could would you give me us a an the of this that our thread conversation chat discussion what we have ve been so far "
+            "up for please short quick brief everything above talked about in is make do it all until now hilo este esta el la de "
+            "conversacion un breve"
+        ),
+    ),
+    "sources": (
+        _set("documents document docs sources source knowledge info information data documentos fuentes"),
+        _set(
+            "what which where do does did you your yours have know use using read see can are is working work from come comes list show me all "
+            "the of how fresh recent current up to date old last updated when were was been it get got que cuales conoces tienes sabes "
+            "lees usas tus answers on based in there any"
+        ),
+    ),
+    "help": (
+        _set("ask answer help questions things ayudar preguntar"),
+        _set(
+            "what sort kind kinds sorts of can i we you about do with me us how use this bot work does for should could may the to in que "
+            "puedo preguntarte te en puedes know"
+        ),
+    ),
+}
+"""A meta request may be worded freely as long as it has a core word and nothing but the words of its frame."""
+_THANKS_WORD = re.compile(
+    r"\b(thanks?|thx|ty|cheers|gracias|merci|perfect[oa]?|great|brilliant|appreciated?|awesome|got it|super)\b"
+)
+_CLOSING = frozenset(
+    stems(
+        "thanks thank thx ty cheers gracias merci perfect perfecto perfecta great brilliant appreciate awesome got it super ok okay cool nice "
+        "good helped helps helpful works worked did needed exactly everything mate all now tell customer let know will quick answer help lot "
+        "much team folks day clear that's right wonderful lovely amazing muchas mucho todo vale genial"
+    )
+)
+
+
 def small_talk(text: str) -> Meta | None:
     """Return which meta request the whole message is, or None; a greeting before a question is a question."""
     plain = " ".join(words(re.sub(r"['’]", "", text)))
@@ -79,6 +123,13 @@ def small_talk(text: str) -> Meta | None:
                 return meta
     if not bare:
         return "thanks" if re.search(r"\bok(ay)?|well\b", plain) else "greeting"
+    said = plain.split()
+    for meta, (core, frame) in _FRAMES.items():
+        if core & set(said) and set(said) <= core | frame and len(said) > 1:
+            return meta
+    thanked = _THANKS_WORD.search(plain)
+    if thanked and "?" not in text and not set(stems(plain)) - _CLOSING:
+        return "thanks"
     parts = [part for part in re.split(r"[,.!?;:\n]+|\band\b", text) if words(part)]
     found = [small_talk(part) for part in parts] if len(parts) > 1 else [None]
     return next((meta for meta in reversed(found) if meta), None) if all(found) else None
