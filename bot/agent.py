@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot import prompts
 from bot.evidence import Evidence
@@ -85,7 +85,7 @@ async def repair(
 
 
 def _with(user: Message, evidence: Evidence) -> Message:
-    return Message(user.role, user.text, evidence.shown, user.now)
+    return replace(user, evidence=evidence.shown)
 
 
 async def _ask(model: ChatModel, messages: Sequence[Message], budget: Budget, *, tools: bool) -> Reply:

@@ -71,7 +71,7 @@ class OfflineModel:
         asked = next(message for message in reversed(messages) if message.role == "user")
         if schema is not None or asked.now is None:
             return Reply("")
-        names = self._names()
+        names = asked.names or self._names()
         if tools:
             done = [(call.name, call.arguments) for message in messages for call in message.calls]
             calls = [

@@ -13,7 +13,7 @@ from bot import agent, check, gate, rewrite, verdict
 from bot.config import RetrievalSettings, WordSettings
 from bot.evidence import Evidence, from_chunk
 from bot.retrieve import Retriever
-from bot.tools import Run, Toolbox, in_force_on
+from bot.tools import NO_RIGHT, Run, Toolbox, in_force_on
 from bot.types import (
     Answer,
     Budget,
@@ -110,7 +110,8 @@ class _Turn:
         )
         if self.mode == "agent" and route.path != "agent":
             route = Route("agent", ("mode agent", *route.reasons))
-        if not len(self.evidence) and self.gaps and self._named():
+        if self.gaps and self._named() and not self.evidence.tickets:
+            # The question is about a ticket that is not there: no general rule answers it.
             return self._answer("not_found", self._nothing(), route, None)
         draft, stop, route = await self._write(route)
         if self.tools.gained:
@@ -344,10 +345,8 @@ class _Turn:
             reply = await agent.final(self._message(), self.parts.fallback, self.budget)
             text = check.check(reply.text, self.evidence.shown).text
             by_code = True
+        self.gaps += [step.error for step in self.tools.steps if step.error == NO_RIGHT][:1]
         if not text and not decided:
-            self.gaps += [
-                s.error for s in self.tools.steps if "may not read" in s.error and s.error not in self.gaps
-            ]
             return self._answer("not_found", self._nothing(), route, None, stop=stop)
         gaps = [*self.gaps, *(decided.gaps if decided else ())]
         shape: Shape = "partial" if gaps or (decided and decided.decision == "undecided") else "answered"
@@ -374,7 +373,7 @@ class _Turn:
         await self.tools.call(ToolCall("", tool, json.dumps(arguments)), by="code", purpose=purpose)
 
     def _message(self) -> Message:
-        return Message("user", self.text, self.evidence.shown, self.question.now)
+        return Message("user", self.text, self.evidence.shown, self.question.now, self.names)
 
     def _nothing(self) -> str:
         queries = [

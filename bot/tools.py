@@ -99,6 +99,7 @@ SCHEMAS: Mapping[str, type[Arguments]] = {
     "deadline": ComputeDeadline,
 }
 
+NO_RIGHT = "you may not read tickets"
 TOOLS: tuple[Tool, ...] = tuple(
     Tool(name, (model.__doc__ or "").strip(), model.model_json_schema()) for name, model in SCHEMAS.items()
 )
@@ -258,7 +259,7 @@ class Toolbox:
 
     def _check_rights(self) -> None:
         if not self._readers & set(self._tickets.settings.readers):
-            raise TwohopError("you may not read tickets")
+            raise TwohopError(NO_RIGHT)
 
     def _case_locked(self) -> tuple[Ticket, ...]:
         """Return the tickets that the question is about when it may read no other customer's."""

@@ -187,6 +187,8 @@ class Message:
     text: str
     evidence: tuple[EvidenceItem, ...] = ()
     now: datetime | None = None
+    names: Gazetteer | None = None
+    """The names that the asker may know; whoever may not read tickets gets none of theirs."""
     calls: tuple[ToolCall, ...] = ()
     """For an assistant message: the calls it made."""
     call_id: str = ""
