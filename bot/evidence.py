@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from bot.types import EvidenceItem
 from ingest.dates import format_date
@@ -62,10 +62,6 @@ class Evidence:
     def tickets(self) -> tuple[Ticket, ...]:
         """The tickets fetched by key, in the order they came."""
         return tuple(item.ticket for item in self._items.values() if item.ticket is not None)
-
-    def by_number(self, n: int) -> EvidenceItem | None:
-        """Return the shown item with this number."""
-        return next((item for item in self.shown if item.n == n), None)
 
     def by_id(self, id_: str) -> EvidenceItem | None:
         """Return the item with this id, shown or not."""
@@ -125,8 +121,3 @@ def ticket_text(ticket: Ticket, label: str) -> str:
         text for text in (ticket.body, ticket.resolution and f"Resolution: {ticket.resolution}") if text
     ]
     return "\n".join(lines)
-
-
-def readers_outside(items: Iterable[EvidenceItem], audience: frozenset[str]) -> tuple[EvidenceItem, ...]:
-    """Return the items that this audience may not read."""
-    return tuple(item for item in items if not item.readers & audience)

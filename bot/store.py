@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import JSON, Column, MetaData, Text, event
-from sqlalchemy.engine import Engine
 from sqlmodel import Field, Session, SQLModel, col, create_engine, select
 
 from bot.types import Answer, Mode, PastTurn, Question
@@ -57,11 +56,6 @@ class Store:
         if self._engine.dialect.name == "sqlite":
             event.listen(self._engine, "connect", _wal)
         STATE.create_all(self._engine)
-
-    @property
-    def engine(self) -> Engine:
-        """The engine, for tests and migrations."""
-        return self._engine
 
     def close(self) -> None:
         """Release the connections."""

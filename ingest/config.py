@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date, time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -124,6 +124,3 @@ class TicketSettings(Section):
         except re.error as error:
             raise ValueError(f"number_pattern {value!r} is not a regular expression: {error}") from error
         return value
-
-
-IndexKind = Literal["sqlite"]
