@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
+from functools import partial
 
 from bot import agent, check, gate, rewrite, verdict
 from bot.config import RetrievalSettings, WordSettings
@@ -175,7 +176,7 @@ class _Turn:
         found = []
         readers = self.question.asker.readers
         for mention in {m.number: m for m in self.parts.tickets.mentioned(self.text)}.values():
-            ticket = await self.parts.store(lambda m=mention: self.parts.tickets.get(m.number, readers))  # type: ignore[misc]
+            ticket = await self.parts.store(partial(self.parts.tickets.get, mention.number, readers))
             if ticket is not None:
                 found.append(ticket)
             elif mention.explicit:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -287,7 +288,7 @@ class Toolbox:
         numbers.pop(own, None)
         items = []
         for number in list(numbers)[: self._shown]:
-            found = await self._store(lambda number=number: self._tickets.get(number, self._readers))  # type: ignore[misc]
+            found = await self._store(partial(self._tickets.get, number, self._readers))
             if found is not None:
                 items.append(self._evidence.pin(from_ticket(found, self.label(found.number))))
         self.gained += len(items)
