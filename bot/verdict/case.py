@@ -1,0 +1,121 @@
+"""What a rule is applied to: the facts and dates of a ticket, or of the question itself, as the question puts them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+
+from ingest.atoms import Atom, atoms, mentions, resolve_date, stems, words
+from ingest.types import Ticket
+
+_TURNED = re.compile(
+    r"\b(too late|expired?|lapsed?|is over|was over|missed|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late|"
+    r"refused?|denied|rejected|declined|not (entitled|eligible|covered|allowed)|ineligible|already over|over when)\b"
+)
+"""Words of a question whose literal yes means that the time is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a rule is applied to: facts and dates, of a ticket or of the question itself."""
+
+    label: str
+    """How the case is named in a sentence: `ticket TCK-4812`, or `this case`."""
+    facts: Mapping[str, str]
+    events: Mapping[str, date | datetime] = field(default_factory=dict)
+    actions: Mapping[str, date | datetime] = field(default_factory=dict)
+    opened: datetime | None = None
+    text: str = ""
+    subject: str = ""
+    evidence: str = ""
+    """Id of the evidence item that holds it; empty when the question itself states it."""
+    customer: str = ""
+    premises: tuple[str, ...] = ()
+    """What the question takes for granted and the record denies, as sentences."""
+    stated: tuple[Atom, ...] = ()
+    """Durations that the question states."""
+    turned: bool | None = False
+    """The question asks whether the time is over, not whether it still runs; None where it asks which of the two."""
+
+
+def case_of(ticket: Ticket, label: str, evidence: str) -> Case:
+    """Read a case off a ticket row."""
+    facts = {name: value for name, value in ticket.facets.items() if value}
+    if ticket.priority:
+        facts["priority"] = ticket.priority
+    return Case(
+        label=f"ticket {label}",
+        facts=facts,
+        events={**({"opening": ticket.opened_at} if ticket.opened_at else {}), **ticket.events},
+        actions=ticket.actions,
+        opened=ticket.opened_at,
+        text=f"{ticket.subject} {ticket.body}",
+        subject=ticket.subject,
+        evidence=evidence,
+        customer=ticket.customer,
+    )
+
+
+def case_in(
+    text: str, vocabulary: Mapping[str, Collection[str]], anchors: Iterable[str], now: datetime
+) -> Case:
+    """Read a case off the question itself: facet values it names, and dates that stand beside an anchor word."""
+    facts = {
+        name: found[0]
+        for name, values in vocabulary.items()
+        if name != "status" and len(found := mentions(text, values, strict=True)) == 1
+    }
+    events: dict[str, date | datetime] = {}
+    actions: dict[str, date | datetime] = {}
+    seen = 0
+    for atom in atoms(text):
+        if atom.kind != "date" or (day := resolve_date(atom, now.date())) is None:
+            continue
+        before = set(stems(text[max(seen, atom.start - 45) : atom.start].rpartition(",")[2]))
+        seen = atom.end
+        anchor = next((name for name in anchors if set(stems(name)) & before), None)
+        if anchor:
+            events[anchor] = day
+        else:
+            actions["request"] = day
+    return Case("this case", facts, events, actions, text=text)
+
+
+def cases_in(
+    text: str, vocabulary: Mapping[str, Collection[str]], anchors: Collection[str], now: datetime
+) -> tuple[Case, ...]:
+    """Read the cases off a question: one for each of several values of a facet that it names, else one."""
+    base = case_in(text, vocabulary, anchors, now)
+    for name, values in vocabulary.items():
+        named = mentions(text, values, strict=True)
+        if name != "status" and len(named) > 1:
+            return tuple(replace(base, label=value, facts={**base.facts, name: value}) for value in named)
+    return (base,)
+
+
+def put(text: str, case: Case, vocabulary: Mapping[str, Collection[str]]) -> Case:
+    """Return the case as the question puts it: what it takes for granted, states, or turns round."""
+    plain = words(text)
+    either = "or" in plain and "met" in plain
+    return replace(
+        case,
+        turned=None if either else bool(_TURNED.search(" ".join(plain))),
+        premises=_denied(text, case, vocabulary) if case.evidence else (),
+        stated=tuple(atom for atom in atoms(text) if atom.kind == "duration"),
+    )
+
+
+def _denied(text: str, case: Case, vocabulary: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Return where the question names another facet value than the record has."""
+    found = []
+    for name, fact in case.facts.items():
+        named = [
+            v
+            for v in mentions(text, vocabulary.get(name, ()), strict=True)
+            if v.casefold() != fact.casefold()
+        ]
+        if len(named) == 1 and not mentions(text, [fact], strict=True):
+            found.append(f"{case.label[0].upper()}{case.label[1:]} has {name} {fact}, not {named[0]}")
+    return tuple(found)

@@ -1,0 +1,86 @@
+"""What a question is about: its topic words, the declared actions it names, and whether it asks for a rule at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from bot.gate import asks
+from bot.verdict.case import Case
+from ingest.atoms import MONTHS, atoms, mentions, stems, words
+
+GENERIC = frozenset(
+    stems(
+        "customer client account ticket case company plan subscription entitled eligible entitlement allowed get give still "
+        "ask asked request requested apply applies rule policy long many much day days hour hours time date deadline window "
+        "due end ends close closed expire possible right want like know please tell shop store user person one now today make "
+        "back happen charge payment fee period buyer order item purchase billing compare compared difference different longer "
+        "shorter higher faster better annual monthly see look say says said somebody someone valid count hold holds true "
+        "answer answered cliente tiene derecho plazo puede"
+    )
+)
+"""Words that ask for a rule without saying which."""
+
+ACTS = GENERIC | frozenset(stems("claim claimed request requested application report reported"))
+"""Words of an action's name that say somebody acted, not about what: the refund of a "refund request"."""
+
+
+def topic_of(
+    text: str, vocabulary: Mapping[str, Collection[str]], synonyms: Mapping[str, Sequence[str]]
+) -> frozenset[str]:
+    """Return the stems that say what a question is about: no ids, dates, facet values, or words that merely ask."""
+    plain = text
+    added = [word for word, others in synonyms.items() if any(_says(text, other) for other in others)]
+    for atom in reversed(atoms(text)):
+        plain = plain[: atom.start] + " " + plain[atom.end :]
+    plain = " ".join(word for word in words(plain) if word not in MONTHS)
+    named = {
+        stem for values in vocabulary.values() for value in mentions(text, values) for stem in stems(value)
+    }
+    return (frozenset(stems(plain)) - GENERIC - named) | frozenset(s for word in added for s in stems(word))
+
+
+def _says(text: str, phrase: str) -> bool:
+    """Tell whether a text says a phrase, in any form of its words ("sent back" for "send back")."""
+    if re.search(rf"\b{re.escape(' '.join(words(phrase)))}\w*\b", " ".join(words(text))):
+        return True
+    wanted = stems(phrase)
+    if len(wanted) != len(words(phrase)):
+        return False
+    # A verb and its particle may stand apart: "send the bike back".
+    gap = r" (?:\S+ ){0,4}" if len(wanted) == 2 else " "
+    return bool(re.search(rf" {gap.join(map(re.escape, wanted))} ", f" {' '.join(stems(text))} "))
+
+
+def heads(topic: frozenset[str], actions: Collection[str]) -> list[tuple[str, frozenset[str]]]:
+    """Return the declared actions that the question is about: `refund request` makes `refund` the topic's head."""
+    heads = []
+    for action in actions:
+        wanted = frozenset(stems(action)) - ACTS
+        if wanted and wanted <= topic:
+            heads.append((action, wanted))
+    return heads
+
+
+def wants_verdict(
+    text: str,
+    case: Case,
+    *,
+    actions: Collection[str],
+    vocabulary: Mapping[str, Collection[str]],
+    synonyms: Mapping[str, Sequence[str]],
+) -> bool:
+    """Tell whether the question asks for a rule about a case, or for the rule of a kind of case it names.
+
+    A question about a ticket that names a declared action ("warranty ok for …?") asks for its rule, unless it asks
+    for a field or for other tickets.
+    """
+    wanted = asks(text)
+    if "rule" in wanted and (case.evidence or case.facts):
+        return True
+    if "rule" in wanted and not wanted & {"similar", "aggregate"}:
+        # "How long is the refund window?" has a general answer, and one for each kind of case.
+        return bool(heads(topic_of(text, vocabulary, synonyms), actions))
+    if not case.evidence or wanted & {"field", "similar", "aggregate"}:
+        return False
+    return bool(heads(topic_of(text, vocabulary, synonyms), actions))

@@ -1,0 +1,239 @@
+"""The verdict's sentences: what code says about the rule it chose, with its dates, margin and formula."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+
+from bot.types import Decision, Verdict
+from bot.verdict.case import Case
+from bot.verdict.choose import Candidate, Choice, event_of
+from bot.verdict.topic import ACTS
+from ingest.atoms import atoms, same, stems
+from ingest.dates import Calendar, deadline, format_date, format_duration
+from ingest.rules import topics
+from ingest.types import AUTHORITY, Rule
+
+
+def cite(id_: str) -> str:
+    """Return the placeholder of an evidence id; it becomes `[n]` when the verdict is numbered."""
+    return f"\x00{id_}\x00" if id_ else ""
+
+
+def numbered(verdict: Verdict, numbers: Mapping[str, int]) -> str:
+    """Return the verdict's text with its placeholders turned into `[n]`; unknown ids vanish."""
+    return re.sub(
+        r" ?\x00([^\x00]*)\x00", lambda m: f" [{numbers[m[1]]}]" if m[1] in numbers else "", verdict.text
+    )
+
+
+def _place(rule: Rule) -> str:
+    title, *path = rule.headings or ("the documents",)
+    return ", ".join([title, *path[-1:]])
+
+
+def _said(rule: Rule) -> str:
+    if rule.amount is None or rule.unit is None:
+        return "no such right"
+    anchor = f" {'before' if rule.before else 'from'} the {rule.anchor}" if rule.anchor else ""
+    return f"{format_duration(rule.amount, rule.unit)}{anchor}"
+
+
+def _quote(rule: Rule) -> str:
+    return f"“{rule.text.strip()}”"
+
+
+def _who(case: Case, best: Candidate) -> str:
+    keys = [case.facts[name] for name in best.scope.includes if name in case.facts]
+    about = ", ".join(keys)
+    whose = f"{case.customer} ({case.label}" if case.customer else f"{case.label} ("
+    if not case.customer:
+        return f"{case.label} ({about})" if about else case.label
+    return f"{whose}{', ' + about if about else ''})"
+
+
+def worded(choice: Choice, action: str, case: Case, calendar: Calendar, now: datetime) -> Verdict:
+    """Return the verdict that a choice makes, in words."""
+    if choice.tied:
+        return _tied([choice.best, *choice.tied], case)
+    if choice.open:
+        return _depends(choice.best, choice.open, case)
+    return _apply(choice.best, choice.others, action, case, calendar, now)
+
+
+def _apply(
+    best: Candidate, others: Sequence[Candidate], action: str, case: Case, calendar: Calendar, now: datetime
+) -> Verdict:
+    rule = best.rule
+    used = [case.evidence] if case.evidence else []
+    used.append(best.chunk.id)
+    own, ticket = cite(best.chunk.id), cite(case.evidence)
+    why = f"Rule applied: {_place(rule)}: {_quote(rule)} {own}."
+    if rule.amount is None or rule.unit is None:
+        lead = "".join(f"{premise}. " for premise in case.premises) + (
+            "" if not case.evidence else "Yes: " if case.turned else "No. "
+        )
+        text = f"{lead}For {_who(case, best)} the rule gives no such right {ticket}{own}. {why}"
+        return _with_others("no", text, best, others, used, case, ())
+    event = event_of(rule, case, bool(action))
+    if event is None:
+        wanted = rule.anchor or "event it runs from"
+        text = f"The rule for {_who(case, best)} is {_said(rule)} {own}. {why}"
+        gap = f"the date of the {wanted} is not in {case.label}"
+        decision: Decision = "undecided" if case.evidence else "rule"
+        return _with_others(decision, text, best, others, used, case, (gap,) if case.evidence else ())
+    _, start = event
+    end = deadline(start, rule.amount, rule.unit, calendar, before=rule.before)
+    when, what = _moment(action, rule, case, now)
+    formula = end.formula
+    if when is None:
+        gone = (
+            ""
+            if end.met_by(now)
+            else f" That is past by now: {end.margin(now).text.replace('after', 'since')}."
+        )
+        text = (
+            f"For {_who(case, best)} it is due by {format_date(end.at)}: {_said(rule)} {ticket}{own}.{gone}"
+        )
+        text += f" Computed: {formula}. {why}"
+        return _with_others("due", text, best, others, used, case, ())
+    met = end.met_by(when)
+    until = f"{'it had to be done by' if rule.before else 'it runs until'} {format_date(end.at)}"
+    text = (
+        f"{_lead(met, case, rule)}. For {_who(case, best)} the rule is {_said(rule)}, so {until}; {what} came on "
+        f"{format_date(when)}, {end.margin(when).text} {ticket}{own}. Computed: {formula}. {why}"
+    )
+    gaps = tuple(f"to be checked by a person: {condition}" for condition in rule.conditions)
+    return _with_others("yes" if met else "no", text, best, others, used, case, gaps)
+
+
+def _corrections(case: Case, rule: Rule) -> tuple[str, ...]:
+    """Return what has to be put right before the answer: a wrong premise, or a duration that is not the rule's."""
+    if rule.amount is None or rule.unit is None:
+        return case.premises
+    right = atoms(format_duration(rule.amount, rule.unit))
+    wrong = [atom.text for atom in case.stated if not any(same(atom, other) for other in right)]
+    return (
+        *case.premises,
+        *([f"The rule is not {' or '.join(wrong)}"] if wrong and len(wrong) == len(case.stated) else []),
+    )
+
+
+def _lead(met: bool, case: Case, rule: Rule) -> str:
+    """Answer the question as it was put: "is it too late?" is answered no where the time still runs."""
+    target = rule.unit in ("hour", "business_hour")
+    said = (
+        ("the target was met" if met else "the target was missed")
+        if target
+        else "it is in time"
+        if met
+        else "it is past"
+    )
+    if wrong := _corrections(case, rule):
+        return f"{'. '.join(wrong)}. By the rule that applies {said}"
+    if case.turned is None:
+        return f"{said[0].upper()}{said[1:]}"
+    if case.turned:
+        return f"{'No' if met else 'Yes'}, {said}"
+    return f"{'Yes' if met else 'No'}{', ' + said if target else ''}"
+
+
+def _moment(action: str, rule: Rule, case: Case, now: datetime) -> tuple[date | datetime | None, str]:
+    """Return the time that is compared with the deadline, and what it is called."""
+    if action and action in case.actions:
+        return case.actions[action], f"the {action}"
+    if not case.evidence and "request" in case.actions:
+        return case.actions["request"], "the request"
+    about = topics(rule)
+    for name, moment in case.actions.items() if not action else ():
+        wanted = frozenset(stems(name)) - ACTS
+        if not wanted or wanted <= about:
+            return moment, f"the {name}"
+    if rule.unit in ("hour", "business_hour"):
+        return None, ""
+    if case.opened and about & set(stems(case.text)):
+        return case.opened, "the ticket, which asks for it and has no date of its own for that,"
+    return now, "the question"
+
+
+def _with_others(
+    decision: Decision,
+    text: str,
+    best: Candidate,
+    others: Sequence[Candidate],
+    used: list[str],
+    case: Case,
+    gaps: tuple[str, ...],
+) -> Verdict:
+    seen = {best.outcome}
+    notes: list[str] = []
+    for other in sorted(others, key=lambda c: (c.rule.authority != "chat", c.precedence), reverse=True):
+        if other.outcome in seen or len(notes) == 2:
+            continue
+        seen.add(other.outcome)
+        used.append(other.chunk.id)
+        notes.append(
+            f"{_place(other.rule)} says {_said(other.rule)} {cite(other.chunk.id)}; {_because(best, other)}."
+        )
+    overruled = tuple(used[len(used) - len(notes) :]) if notes else ()
+    return Verdict(
+        decision,
+        " ".join([text, *notes]),
+        tuple(dict.fromkeys(used)),
+        best.rule,
+        dict(case.facts),
+        gaps,
+        overruled,
+    )
+
+
+def _because(best: Candidate, other: Candidate) -> str:
+    if best.named:
+        return "the rule that names just this goes before it"
+    if best.scope.keys > other.scope.keys:
+        general = "the general rule" if not other.scope.keys else "the more general rule"
+        return f"that is {general}, and the specific one applies"
+    if AUTHORITY[best.rule.authority] > AUTHORITY[other.rule.authority]:
+        return f"{best.rule.authority} text goes before {other.rule.authority} text"
+    if other.rule.hedges and not best.rule.hedges:
+        return f"it is hedged (“{other.rule.hedges[0]}”) and the other is not"
+    if best.precedence > other.precedence:
+        return "the newer text goes before the older one"
+    return "it does not decide this case"
+
+
+def _tied(tied: list[Candidate], case: Case) -> Verdict:
+    lines = [f"{_place(c.rule)} says {_said(c.rule)}: {_quote(c.rule)} {cite(c.chunk.id)}" for c in tied]
+    text = (
+        f"Two rules of equal weight disagree for {case.label}, so a person must decide. "
+        + ". ".join(lines)
+        + "."
+    )
+    used = ([case.evidence] if case.evidence else []) + [c.chunk.id for c in tied]
+    return Verdict(
+        "undecided", text, tuple(used), None, dict(case.facts), ("which of the two rules applies",)
+    )
+
+
+def _depends(best: Candidate, unknown: Sequence[Candidate], case: Case) -> Verdict:
+    missing = sorted({name for c in unknown for name in c.scope.includes if name not in case.facts})
+    lines = [
+        f"{', '.join(sorted(v for values in c.scope.includes.values() for v in values))}: {_said(c.rule)} "
+        f"{cite(c.chunk.id)}"
+        for c in sorted(unknown, key=lambda c: c.precedence, reverse=True)[:8]
+    ]
+    text = (
+        f"It depends on the {' and the '.join(missing)}. In general: {_said(best.rule)} {cite(best.chunk.id)}. "
+        + "; ".join(dict.fromkeys(lines))
+        + "."
+    )
+    used = ([case.evidence] if case.evidence else []) + [best.chunk.id, *(c.chunk.id for c in unknown[:8])]
+    return Verdict(
+        "undecided" if case.facts else "rule",
+        text,
+        tuple(dict.fromkeys(used)),
+        None,
+        dict(case.facts),
+        tuple(f"which {m}" for m in missing) if case.facts else (),
+    )
