@@ -1,0 +1,338 @@
+"""The index run as a child process, and the interval: real processes, nothing that asserts on the wall clock."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.errors import ConfigError, TwohopError
+from ingest.schedule import ChildRun, Running, Schedule, run_child
+
+LONG = 60.0
+"""A deadline that no test reaches."""
+STARTED = "import os, pathlib, sys, time; pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))\n"
+SLEEPS = STARTED + "time.sleep(600)"
+DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLEEPS
+PARENT = (
+    "import subprocess, sys\n"
+    "child = subprocess.Popen([sys.executable, '-c', sys.argv[2], sys.argv[1] + '.grand'])\n"
+)
+
+
+def python(program: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-c", program, *map(str, arguments)]
+
+
+async def run(program: str, *arguments: object, deadline: float = LONG, **more: Any) -> ChildRun:
+    return await run_child(python(program, *arguments), deadline_seconds=deadline, **more)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition; the test's own limit is for a condition that never comes."""
+    for _ in range(3000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("what was waited for did not come")
+
+
+def pid_in(path: Path) -> Callable[[], int]:
+    return lambda: int(path.read_text() or 0) if path.is_file() else 0
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    # An orphan that nobody has reaped yet is dead all the same.
+    return state != "Z"
+
+
+async def test_the_report_is_the_last_line_that_is_an_object() -> None:
+    program = 'print("{\\"added\\": 1}"); print("{\\"added\\": 2, \\"text\\": \\"a\\u2028b\\"}"); print("[3]"); print("{broken")'
+    found = await run(program)
+    assert found.ok
+    assert found.returncode == 0
+    assert found.report == {"added": 2, "text": "a\u2028b"}
+    assert found.reason == ""
+
+
+@pytest.mark.parametrize("program", ["pass", "print('done')", "print('[1, 2]')", "print('{' * 100_000)"])
+async def test_without_a_report_a_run_is_not_ok(program: str) -> None:
+    found = await run(program)
+    assert (found.ok, found.returncode, found.report) == (False, 0, None)
+    assert found.reason == "it printed no report"
+
+
+async def test_a_failed_run_keeps_its_report_and_says_its_last_line() -> None:
+    found = await run(
+        "import sys; print('{\"ok\": false}'); print('first\\nerror: the disk is full', file=sys.stderr); sys.exit(2)"
+    )
+    assert (found.ok, found.returncode, found.report) == (False, 2, {"ok": False})
+    assert found.output == "first\nerror: the disk is full"
+    assert found.reason == "it ended with exit code 2: error: the disk is full"
+
+
+async def test_a_command_that_is_not_there_is_a_failed_run() -> None:
+    found = await run_child(["/nowhere/twohop"], deadline_seconds=LONG)
+    assert (found.ok, found.returncode, found.report) == (False, None, None)
+    assert "'/nowhere/twohop' cannot be started" in found.reason
+
+
+async def test_of_a_flood_only_the_end_is_kept() -> None:
+    flood = "import sys\nfor i in range(200_000): print('x' * 50, file=sys.stderr); print('y' * 50)\n"
+    found = await run(flood + "print('{\"added\": 7}'); print('last', file=sys.stderr)")
+    assert found.report == {"added": 7}
+    assert len(found.output) <= 16_000
+    assert found.output.endswith("x\nlast")
+
+
+async def test_output_that_is_no_text_is_shown_as_far_as_it_is() -> None:
+    found = await run(
+        "import os; os.write(2, b'\\xff\\xfe no text'); os.write(1, b'\\xff\\n{\"added\": 1}\\n')"
+    )
+    assert found.ok
+    assert found.output.endswith("no text")
+
+
+async def test_the_child_is_nice_has_one_thread_and_a_group_of_its_own() -> None:
+    program = (
+        "import json, os, sys; print(json.dumps({'nice': os.getpriority(os.PRIO_PROCESS, 0), 'group': os.getpgrp(), "
+        "'pid': os.getpid(), 'session': os.getsid(0), 'env': dict(os.environ), 'stdin': sys.stdin.read()}))"
+    )
+    # The child waits for a moment of its own: its niceness is set right after it has started.
+    found = await run("import time; time.sleep(0.2)\n" + program, env={"TOKEN": "s3cret"})
+    assert found.report is not None
+    assert found.report["nice"] == min(19, max(10, os.getpriority(os.PRIO_PROCESS, 0)))
+    assert found.report["group"] == found.report["pid"] != os.getpgrp()
+    assert found.report["session"] == os.getsid(0)
+    assert found.report["stdin"] == ""
+    assert found.report["env"]["OMP_NUM_THREADS"] == "1"
+    assert found.report["env"]["TOKEN"] == "s3cret"
+    assert "HOME" not in found.report["env"]
+
+
+async def test_torch_counts_one_thread_in_the_child() -> None:
+    found = await run("import torch; print('{\"threads\": %d}' % torch.get_num_threads())")
+    assert found.report == {"threads": 1}
+
+
+@pytest.mark.parametrize(("program", "returncode"), [(SLEEPS, -signal.SIGTERM), (DEAF, -signal.SIGKILL)])
+async def test_at_the_deadline_the_child_is_ended(program: str, returncode: int, tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    # Long enough for the child to have set its handler on a busy machine.
+    found = await run(program, started, deadline=2.0, grace_seconds=0.2)
+    assert (found.ok, found.returncode, found.report) == (False, returncode, None)
+    assert found.reason == "it was stopped at its deadline of 2 seconds"
+    assert not alive(int(started.read_text()))
+
+
+async def test_a_child_that_ends_well_when_asked_to_was_late_all_the_same() -> None:
+    program = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('{\"added\": 1}'), sys.exit(0)))\n"
+        "time.sleep(600)"
+    )
+    found = await run(program, deadline=2.0)
+    assert (found.ok, found.returncode, found.report) == (False, 0, {"added": 1})
+    assert "deadline" in found.reason
+
+
+async def test_at_the_deadline_grandchildren_are_killed_too(tmp_path: Path) -> None:
+    found = await run(PARENT + "child.wait()", tmp_path / "pid", DEAF, deadline=2.0, grace_seconds=0.2)
+    assert not found.ok
+    await until(lambda: not alive(pid_in(tmp_path / "pid.grand")()))
+
+
+async def test_what_a_child_leaves_running_is_killed_and_does_not_hold_up_its_report(tmp_path: Path) -> None:
+    wait = (
+        "import pathlib, time\nwhile not pathlib.Path(sys.argv[1] + '.grand').is_file(): time.sleep(0.01)\n"
+    )
+    found = await run(PARENT + wait + "print('{\"added\": 1}')", tmp_path / "pid", DEAF)
+    assert (found.ok, found.report) == (True, {"added": 1})
+    await until(lambda: not alive(pid_in(tmp_path / "pid.grand")()))
+
+
+async def test_a_process_that_left_the_group_does_not_hold_up_the_report(tmp_path: Path) -> None:
+    program = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"
+        "print('{\"pid\": %d}' % child.pid)"
+    )
+    found = await run(program)
+    assert found.report is not None
+    try:
+        assert found.ok
+        assert alive(found.report["pid"])
+    finally:
+        os.kill(found.report["pid"], signal.SIGKILL)
+
+
+async def test_a_cancelled_caller_leaves_no_process(tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    task = asyncio.create_task(run(PARENT + "child.wait()", started, DEAF, grace_seconds=0.2))
+    grand = pid_in(tmp_path / "pid.grand")
+    await until(grand)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: not alive(grand()))
+
+
+async def test_a_caller_cancelled_twice_leaves_no_process(tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    task = asyncio.create_task(run(DEAF, started, grace_seconds=LONG))
+    await until(pid_in(started))
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0.05)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: not alive(pid_in(started)()))
+
+
+# --- the schedule ----------------------------------------------------------------------------------------------
+
+MOMENT = datetime(2026, 11, 30, 9, tzinfo=UTC)
+LOGS = (
+    "import os, sys, time\n"
+    "log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)\n"
+    "os.write(log, b'begin\\n'); time.sleep(float(sys.argv[2])); os.write(log, b'end\\n'); print('{}')"
+)
+
+
+def schedule(program: str, *arguments: object, every: float = 3600.0) -> Schedule:
+    runs = partial(run, program, *arguments, grace_seconds=0.2)
+    return Schedule(runs, every_seconds=every, now=lambda: MOMENT)
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().split() if path.is_file() else []
+
+
+async def test_the_interval_runs_again_and_again_and_never_two_at_a_time(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    # Each run takes longer than the interval.
+    timed = schedule(LOGS, log, 0.3, every=0.1)
+    timed.start()
+    try:
+        await until(lambda: lines(log).count("end") >= 3)
+    finally:
+        await timed.stop(wait_seconds=LONG)
+    found = lines(log)
+    assert found == ["begin", "end"] * (len(found) // 2)
+    again = len(found)
+    await asyncio.sleep(0.3)
+    assert len(lines(log)) == again
+
+
+async def test_a_run_on_demand_and_the_interval_do_not_overlap(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    timed = schedule(LOGS, log, 0.1, every=0.05)
+    timed.start()
+    try:
+        answers = []
+        while lines(log).count("end") < 5:
+            answers.append(await timed.run_now())
+            await asyncio.sleep(0.01)
+    finally:
+        await timed.stop(wait_seconds=LONG)
+    found = lines(log)
+    assert found == ["begin", "end"] * (len(found) // 2)
+    assert all(answer.ok if isinstance(answer, ChildRun) else answer == Running(MOMENT) for answer in answers)
+
+
+async def test_run_now_returns_how_it_ended_and_tells_others_since_when(tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    wait = "while not os.path.exists(sys.argv[2]): time.sleep(0.01)\n"
+    timed = schedule(STARTED + wait + "print('{\"added\": 3}')", started, tmp_path / "go")
+    first = asyncio.create_task(timed.run_now())
+    await until(pid_in(started))
+    assert await timed.run_now() == Running(MOMENT)
+    (tmp_path / "go").touch()
+    found = await first
+    assert isinstance(found, ChildRun)
+    assert found.report == {"added": 3}
+    again = await timed.run_now()
+    assert isinstance(again, ChildRun)
+    assert again.ok
+
+
+async def test_a_caller_of_run_now_that_goes_away_does_not_end_the_run(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    timed = schedule(LOGS, log, 0.2)
+    caller = asyncio.create_task(timed.run_now())
+    await until(lambda: lines(log))
+    caller.cancel()
+    await until(lambda: "end" in lines(log))
+    await timed.stop(wait_seconds=LONG)
+
+
+async def test_stop_kills_a_run_that_does_not_end_and_refuses_new_ones(tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    timed = schedule(DEAF, started)
+    timed.start()
+    asked = asyncio.create_task(timed.run_now())
+    await until(pid_in(started))
+    await timed.stop()
+    assert not alive(pid_in(started)())
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    with pytest.raises(TwohopError, match="the bot is stopping"):
+        await timed.run_now()
+    await timed.stop()
+
+
+async def test_stop_waits_for_a_run_that_ends_in_time(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    timed = schedule(LOGS, log, 0.2)
+    asked = asyncio.create_task(timed.run_now())
+    await until(lambda: lines(log))
+    await timed.stop(wait_seconds=LONG)
+    found = await asked
+    assert isinstance(found, ChildRun)
+    assert found.ok
+    assert lines(log) == ["begin", "end"]
+
+
+async def test_how_each_run_ended_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "ingest.schedule")
+    await schedule("print('{}')").run_now()
+    await schedule("import sys; sys.exit('error: no folder')").run_now()
+
+    async def broken() -> ChildRun:
+        raise ValueError("a bug")
+
+    with pytest.raises(ValueError, match="a bug"):
+        await Schedule(broken, every_seconds=1).run_now()
+    said = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert [level for level, _ in said] == ["INFO", "ERROR", "ERROR"]
+    assert said[1][1].endswith("it ended with exit code 1: error: no folder")
+    assert caplog.records[2].exc_info is not None
+
+
+@pytest.mark.parametrize("every", [0, -5.0])
+def test_an_interval_that_is_none_is_refused(every: float) -> None:
+    with pytest.raises(ConfigError, match=repr(every)):
+        schedule("pass", every=every)
+
+
+async def test_a_long_report_survives_the_way_through_a_pipe(tmp_path: Path) -> None:
+    report = {"skipped": [{"uri": f"docs:página {i}.md", "reason": "no text"} for i in range(5000)]}
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(report, ensure_ascii=False), "utf-8")
+    found = await run(
+        "import pathlib, sys; sys.stdout.buffer.write(pathlib.Path(sys.argv[1]).read_bytes())", file
+    )
+    assert found.report == report
