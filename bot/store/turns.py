@@ -1,4 +1,4 @@
-"""Tables of our own state: turns, with their steps, usage, timings and recorded model outputs."""
+"""Turns: each question with its answer, its steps, usage, timings and recorded model outputs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, Column, MetaData, Text, event
-from sqlmodel import Field, Session, SQLModel, col, create_engine, select
+from sqlalchemy import JSON, Column, Text
+from sqlmodel import Field, Session, SQLModel, col, select
 
+from bot.store.state import STATE, opened
 from bot.types import Answer, Mode, PastTurn, Question
 from ingest.errors import TwohopError
-
-STATE = MetaData()
-"""Our own state; the tickets' tables have another metadata."""
 
 
 class Turn(SQLModel, table=True):
@@ -50,16 +47,11 @@ class Store:
     """Keeps turns; synchronous, for the store executor."""
 
     def __init__(self, url: str) -> None:
-        if url.startswith("sqlite:///"):
-            Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-        self._engine = create_engine(url)
-        if self._engine.dialect.name == "sqlite":
-            event.listen(self._engine, "connect", _wal)
-        STATE.create_all(self._engine)
+        self.engine = opened(url)
 
     def close(self) -> None:
         """Release the connections."""
-        self._engine.dispose()
+        self.engine.dispose()
 
     def keep(
         self, question: Question, answer: Answer, mode: Mode, ms: int, *, after: str = "", id_: str = ""
@@ -94,14 +86,14 @@ class Store:
             "rejected": list(answer.rejected),
             "replies": [json.loads(json.dumps(asdict(reply))) for reply in answer.replies],
         }
-        with Session(self._engine, expire_on_commit=False) as session:
+        with Session(self.engine, expire_on_commit=False) as session:
             session.add(turn)
             session.commit()
         return turn
 
     def get(self, id_: str = "") -> Turn:
         """Return a turn by its id or an unambiguous beginning of it; the latest one without an id."""
-        with Session(self._engine) as session:
+        with Session(self.engine) as session:
             query = select(Turn).order_by(col(Turn.asked_at).desc())
             if id_:
                 query = query.where(col(Turn.id).startswith(id_, autoescape=True))
@@ -172,8 +164,3 @@ def public(answer: Answer, id_: str, ms: int) -> Mapping[str, Any]:
         "usage": asdict(answer.usage),
         "ms": ms,
     }
-
-
-def _wal(connection: Any, _record: object) -> None:
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA busy_timeout=5000")
