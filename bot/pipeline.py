@@ -246,12 +246,10 @@ class _Turn:
         chosen = [t for n in named for t in tickets if t.number == n]
         if not chosen and tickets and not gate.asks(self.text) & {"similar", "aggregate"}:
             chosen = list(tickets)
-        if chosen:
-            return tuple(
-                verdict.case_of(t, self.tools.label(t.number), f"ticket:{t.number}") for t in chosen[:4]
-            )
-        anchors = self.parts.tickets.settings.events
-        return verdict.cases_in(self._asked(), self.names.vocabulary, anchors, self.question.now)
+        asked, vocabulary, now = self._asked(), self.names.vocabulary, self.question.now
+        told = verdict.cases_in(asked, vocabulary, self.parts.tickets.settings.events, now)
+        cases = [verdict.case_of(t, self.tools.label(t.number), f"ticket:{t.number}") for t in chosen[:4]]
+        return tuple(verdict.put(asked, case, vocabulary, now) for case in cases or told)
 
     async def _second_search(self, cases: Sequence[verdict.Case]) -> None:
         """Run the search that the first one makes possible: the question's topic with the facets of the fetched row."""

@@ -148,5 +148,7 @@ def _swap(text: str, before: str, names: Gazetteer, numbers: Sequence[str], labe
         if named and old:
             out = re.sub(rf"\b{re.escape(old[0])}\b", named[0], out, flags=re.IGNORECASE)
         elif named:
-            out = f"{out.rstrip(' ?.')} for {' '.join(named)}?"
+            # Beside a ticket another value is a supposition; else it narrows the question.
+            about = "if it were" if re.search(r"\d{3,}", before) else "for"
+            out = f"{out.rstrip(' ?.')} {about} {' '.join(named)}?"
     return out if out != before else ""

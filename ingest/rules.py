@@ -1,7 +1,7 @@
 """Rules stated in text: how long, from when, allowed or forbidden; found once, at index time.
 
 A sentence gives a rule where a duration stands in a construction that sets a window, a notice, a target or a
-retention, or where it forbids outright. A table gives one for each cell that is a duration or a prohibition, with its
+retention, where it forbids outright, or where it sets no limit at all. A table gives one for each cell that is a duration or a prohibition, with its
 own column header and the row's other cells as labels. Questions, quoted speech and code give none.
 """
 
@@ -16,7 +16,7 @@ from typing import Literal, cast
 from ingest.atoms import Atom, atoms, blocks, cells, fold, mentions, plain, sentences, stems
 from ingest.types import Chunk, Rule, Unit
 
-RULES_VERSION = "3"
+RULES_VERSION = "4"
 """Part of the index's identity: raise it when other rules are found in the same text."""
 
 # All patterns below are matched against folded text: lower case, without accents.
@@ -45,6 +45,11 @@ _FORBIDS = re.compile(
     r"|no (?:se )?(?:es |son |sera\w* |(?:podra|pued)\w* (?:ser )?)?(?:reembols|devolv|devuelv|devolu|retorn|cancel(?!acion)|cambi|cubr|cubiert|admit|"
     r"acept|transf)\w*|no (?:hay|existe|tiene[ns]?|da[n]?) (?:derecho|reembolso|devolucion|garantia|lugar a)\w*"
     r"|sin (?:derecho|reembolso|devolucion|garantia))"
+)
+_UNLIMITED = re.compile(
+    r"\b(?:however (?:long|far) (?:ago|back)|no matter how (?:long|late|old)|(?:no|without(?: a| any)?) (?:time ?limit|limit (?:of|in) time|deadline|window)|"
+    r"(?:need not|do not need to|don['’]t need to|do not have to|don['’]t have to) be (?:inside|within|in) (?:any|a|the) \w+|"
+    r"sin (?:limite de tiempo|plazo)|por mucho tiempo que)\b"
 )
 _SOME = re.compile(
     r"\b(?:some|certain|not all|not every|others?|parts? of|algun[oa]s?|ciert[oa]s)\b[^,;]{0,50}$"
@@ -346,8 +351,12 @@ def _in_clause(clause: str, base: Rule) -> Iterator[Rule]:
             yield replace(
                 base, text=text, amount=amount, unit=unit, anchor=anchor, before=before, conditions=conditions
             )
-    if forbids and not stated and not _AFTER_THAT.search(folded):
+    if stated:
+        return
+    if forbids and not _AFTER_THAT.search(folded):
         yield replace(base, polarity="forbids", conditions=tuple(text for _, _, text in limits))
+    elif _UNLIMITED.search(folded):
+        yield base
 
 
 def _shares(clause: str, periods: Sequence[_Period]) -> Iterator[tuple[str, _Period, bool]]:

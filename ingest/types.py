@@ -58,7 +58,7 @@ class Rule:
     text: str
     """The sentence, or for a table cell the row written out."""
     amount: int | None
-    """None where the rule has no duration ("monthly subscriptions are not refunded")."""
+    """None where the rule has no duration: it forbids ("monthly subscriptions are not refunded"), or allows without limit."""
     unit: Unit | None
     polarity: Polarity
     anchor: str | None = None

@@ -45,12 +45,11 @@ def decide(
     calendar: Calendar,
     now: datetime,
 ) -> Verdict | None:
-    """Decide the question for the case, or return None where no rule of its topic is known.
+    """Decide the question for the case as the question puts it, or return None where no rule of its topic is known.
 
     `chunks` are all rule-bearing chunks that the asker may read and that may concern the topic. The verdict is
     `undecided`, with its gaps, where a rule is there but a fact or a date is missing, or where rules are tied.
     """
-    case = put(text, case, vocabulary)
     rules = candidates(chunks, case, vocabulary)
     topic = topic_of(text, vocabulary, synonyms)
     for matters in _matters(topic, case, rules, vocabulary, synonyms, actions):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from ingest.atoms import Atom, atoms, mentions, resolve_date, stems, words
+from ingest.dates import format_date
 from ingest.types import Ticket
 
 _TURNED = re.compile(
@@ -15,6 +16,16 @@ _TURNED = re.compile(
     r"refused?|denied|rejected|declined|not (entitled|eligible|covered|allowed)|ineligible|already over|over when)\b"
 )
 """Words of a question whose literal yes means that the time is over."""
+
+
+_INDIRECT = re.compile(
+    r"\b(check|know|knows|tell|see|ask|asks|asked|asking|sure|wonder(ing)?|confirm)( \w+)? if\b"
+)
+_SUPPOSES = re.compile(
+    r"\b(if|suppos(e|ed|ing)|assum(e|ed|ing)|imagine|hypothetically|had (it|they|he|she|the|this|that)|were (it|they) on|"
+    r"would (it|they|this|that|have|still)|si (fuera|hubiera|estuviera|tuviera))\b"
+)
+"""Words of a question about a case as it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,8 @@ class Case:
     evidence: str = ""
     """Id of the evidence item that holds it; empty when the question itself states it."""
     customer: str = ""
+    supposed: tuple[str, ...] = ()
+    """What the question supposes instead of the record: `plan Starter instead of Team`."""
     premises: tuple[str, ...] = ()
     """What the question takes for granted and the record denies, as sentences."""
     stated: tuple[Atom, ...] = ()
@@ -80,7 +93,7 @@ def case_in(
             events[anchor] = day
         else:
             actions["request"] = day
-    return Case("this case", facts, events, actions, text=text)
+    return Case("this case", facts, events, actions, text=text, subject=text)
 
 
 def cases_in(
@@ -95,27 +108,52 @@ def cases_in(
     return (base,)
 
 
-def put(text: str, case: Case, vocabulary: Mapping[str, Collection[str]]) -> Case:
-    """Return the case as the question puts it: what it takes for granted, states, or turns round."""
-    plain = words(text)
-    either = "or" in plain and "met" in plain
+def put(text: str, case: Case, vocabulary: Mapping[str, Collection[str]], now: datetime) -> Case:
+    """Return the case as the question puts it: what it supposes, takes for granted, states, or turns round."""
+    plain = " ".join(words(text))
+    case = replace(
+        case,
+        turned=None if re.search(r"\bor\b.*\bmet\b|\bmet\b.*\bor\b", plain) else bool(_TURNED.search(plain)),
+        stated=tuple(atom for atom in atoms(text) if atom.kind == "duration"),
+    )
+    others = _other_values(text, case, vocabulary) if case.evidence else {}
+    if case.evidence and _SUPPOSES.search(_INDIRECT.sub(" ", plain)):
+        return _supposing(text, case, others, now)
+    label = f"{case.label[0].upper()}{case.label[1:]}"
     return replace(
         case,
-        turned=None if either else bool(_TURNED.search(" ".join(plain))),
-        premises=_denied(text, case, vocabulary) if case.evidence else (),
-        stated=tuple(atom for atom in atoms(text) if atom.kind == "duration"),
+        premises=tuple(
+            f"{label} has {name} {case.facts[name]}, not {value}" for name, value in others.items()
+        ),
     )
 
 
-def _denied(text: str, case: Case, vocabulary: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """Return where the question names another facet value than the record has."""
-    found = []
+def _supposing(text: str, case: Case, others: Mapping[str, str], now: datetime) -> Case:
+    """Put the values and the date that the question supposes in the place of the record's."""
+    said = case_in(text, {}, [name for name in case.events if name != "opening"], now)
+    asked = said.actions.get("request")
+    supposed = [f"{name} {value} instead of {case.facts[name]}" for name, value in others.items()]
+    supposed += [f"the {name} on {format_date(day)}" for name, day in said.events.items()]
+    supposed += [f"the request on {format_date(asked)}"] if asked else []
+    return replace(
+        case,
+        facts={**case.facts, **others},
+        events={**case.events, **said.events},
+        actions=dict.fromkeys(case.actions, asked) if asked else case.actions,
+        supposed=tuple(supposed),
+    )
+
+
+def _other_values(text: str, case: Case, vocabulary: Mapping[str, Collection[str]]) -> Mapping[str, str]:
+    """Return the facet values that the question names where the record has another."""
+    found = {}
     for name, fact in case.facts.items():
         named = [
-            v
-            for v in mentions(text, vocabulary.get(name, ()), strict=True)
-            if v.casefold() != fact.casefold()
+            value
+            for value in mentions(text, vocabulary.get(name, ()), strict=True)
+            if value.casefold() != fact.casefold()
         ]
-        if len(named) == 1 and not mentions(text, [fact], strict=True):
-            found.append(f"{case.label[0].upper()}{case.label[1:]} has {name} {fact}, not {named[0]}")
-    return tuple(found)
+        supposes = bool(_SUPPOSES.search(" ".join(words(text))))
+        if len(named) == 1 and (supposes or not mentions(text, [fact], strict=True)):
+            found[name] = named[0]
+    return found

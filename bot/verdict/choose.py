@@ -27,7 +27,7 @@ class Candidate:
     scope: Scope
     fit: str
     named: int = 0
-    """It forbids something by name: 1 where the case mentions that, more where it is what the case is about."""
+    """It is about something by name: 1 where the case mentions that, more where it is the case's subject."""
 
     @property
     def precedence(self) -> tuple[int, int, int, int]:
@@ -65,7 +65,7 @@ def candidates(
     """Return every rule of the chunks with its scope, and whether it fits the case."""
     keyed = {name: values for name, values in vocabulary.items() if name != "status"}
     named = frozenset(stem for values in keyed.values() for value in values for stem in stems(value))
-    told = frozenset(stems(case.text))
+    told, titled = frozenset(stems(case.text)), frozenset(stems(case.subject))
     rules = {
         (rule.uri, rule.text, rule.amount, rule.unit, rule.labels): (rule, chunk)
         for chunk in chunks
@@ -76,28 +76,31 @@ def candidates(
     found = []
     for rule, chunk in rules.values():
         read = scope(rule, keyed)
-        object_ = _object(rule) - common
-        mentioned = 2 * len(object_ & told) >= len(object_) > 0
-        subject = 2 * len(object_ & frozenset(stems(case.subject))) >= len(object_) > 0
-        fit = "no" if object_ and not mentioned else read.fits(case.facts)
+        objects = [object_ for words in _objects(rule) if (object_ := words - common)]
+        mentioned = any(2 * len(object_ & told) >= len(object_) for object_ in objects)
+        subject = any(2 * len(object_ & titled) >= len(object_) for object_ in objects)
+        unlimited = rule.amount is None and rule.polarity == "allows"
+        fit = "no" if (objects or unlimited) and not mentioned else read.fits(case.facts)
         found.append(Candidate(rule, chunk, read, fit, len(keyed) + 1 if subject else int(mentioned)))
     return found
 
 
-def _object(rule: Rule) -> frozenset[str]:
-    """Return what an outright prohibition is about ("invoice packs are never refunded"), generic words aside.
+def _objects(rule: Rule) -> tuple[frozenset[str], ...]:
+    """Return what a rule without a duration is about, in one or two ways of saying it, generic words aside.
 
-    Such a rule concerns only a case that is about the same thing, and then it is the most specific one.
+    "Invoice packs are never refunded" and "duplicate charges are corrected however long ago they were made" concern
+    only a case that is about the same thing, and then they are the most specific ones.
     """
-    if rule.polarity != "forbids" or rule.labels:
-        return frozenset()
+    if rule.amount is not None or rule.labels:
+        return ()
     subject = re.split(
         r"\b(?:is|are|was|were|can|cannot|may|will|do|does|never|not|no)\b",
         rule.text,
         maxsplit=1,
         flags=re.IGNORECASE,
     )[0]
-    return frozenset(stems(subject)) - GENERIC
+    said = [subject, *(rule.headings[1:][-1:] if rule.polarity == "allows" else ())]
+    return tuple(frozenset(stems(text)) - GENERIC for text in said)
 
 
 def about_action(
@@ -105,8 +108,8 @@ def about_action(
 ) -> list[Candidate]:
     """Keep the rules about a declared action: the ones that name it, in their own words or their section's heading.
 
-    A document's title says what most of it is about, not what each of its rules sets; it counts only for a document
-    none of whose rules names it nearer.
+    A document's title says what most of it is about, not what each of its rules sets; it counts only for a rule that
+    names what the case is about, and for a document none of whose rules names the action nearer.
     """
     near = [
         c
@@ -115,7 +118,8 @@ def about_action(
         or wanted <= topic_of(" ".join([c.rule.text, *c.rule.labels, *c.rule.headings[1:]]), {}, synonyms)
     ]
     documents = {c.rule.uri for c in near}
-    return near + [c for c in candidates if c.rule.uri not in documents and wanted <= topics(c.rule)]
+    titled = [c for c in candidates if wanted <= topics(c.rule) and (c.named or c.rule.uri not in documents)]
+    return near + [c for c in titled if c not in near]
 
 
 def about_words(candidates: list[Candidate], wanted: frozenset[str]) -> list[Candidate]:

@@ -35,7 +35,7 @@ def _place(rule: Rule) -> str:
 
 def _said(rule: Rule) -> str:
     if rule.amount is None or rule.unit is None:
-        return "no such right"
+        return "without a time limit" if rule.polarity == "allows" else "no such right"
     anchor = f" {'before' if rule.before else 'from'} the {rule.anchor}" if rule.anchor else ""
     return f"{format_duration(rule.amount, rule.unit)}{anchor}"
 
@@ -70,16 +70,19 @@ def _apply(
     used.append(best.chunk.id)
     own, ticket = cite(best.chunk.id), cite(case.evidence)
     why = f"Rule applied: {_place(rule)}: {_quote(rule)} {own}."
+    before = _supposing(case)
     if rule.amount is None or rule.unit is None:
-        lead = "".join(f"{premise}. " for premise in case.premises) + (
-            "" if not case.evidence else "Yes: " if case.turned else "No. "
-        )
-        text = f"{lead}For {_who(case, best)} the rule gives no such right {ticket}{own}. {why}"
-        return _with_others("no", text, best, others, used, case, ())
+        allowed = rule.polarity == "allows"
+        lead = "Yes" if allowed is not case.turned else "No"
+        said = f"sets no time limit {ticket}{own}" if allowed else f"gives no such right {ticket}{own}"
+        premises = "".join(f"{premise}. " for premise in case.premises)
+        lead = f"{premises}{lead}. " if case.evidence else premises
+        text = f"{before}{lead}For {_who(case, best)} the rule {said}. {why}"
+        return _with_others("yes" if allowed else "no", text, best, others, used, case, ())
     event = event_of(rule, case, bool(action))
     if event is None:
         wanted = rule.anchor or "event it runs from"
-        text = f"The rule for {_who(case, best)} is {_said(rule)} {own}. {why}"
+        text = f"{before}The rule for {_who(case, best)} is {_said(rule)} {own}. {why}"
         gap = f"the date of the {wanted} is not in {case.label}"
         decision: Decision = "undecided" if case.evidence else "rule"
         return _with_others(decision, text, best, others, used, case, (gap,) if case.evidence else ())
@@ -94,18 +97,22 @@ def _apply(
             else f" That is past by now: {end.margin(now).text.replace('after', 'since')}."
         )
         text = (
-            f"For {_who(case, best)} it is due by {format_date(end.at)}: {_said(rule)} {ticket}{own}.{gone}"
+            f"{before}For {_who(case, best)} it is due by {format_date(end.at)}: {_said(rule)} {ticket}{own}.{gone} "
+            f"Computed: {formula}. {why}"
         )
-        text += f" Computed: {formula}. {why}"
         return _with_others("due", text, best, others, used, case, ())
     met = end.met_by(when)
     until = f"{'it had to be done by' if rule.before else 'it runs until'} {format_date(end.at)}"
     text = (
-        f"{_lead(met, case, rule)}. For {_who(case, best)} the rule is {_said(rule)}, so {until}; {what} came on "
+        f"{before}{_lead(met, case, rule)}. For {_who(case, best)} the rule is {_said(rule)}, so {until}; {what} came on "
         f"{format_date(when)}, {end.margin(when).text} {ticket}{own}. Computed: {formula}. {why}"
     )
     gaps = tuple(f"to be checked by a person: {condition}" for condition in rule.conditions)
     return _with_others("yes" if met else "no", text, best, others, used, case, gaps)
+
+
+def _supposing(case: Case) -> str:
+    return f"Supposing {' and '.join(case.supposed)}: " if case.supposed else ""
 
 
 def _corrections(case: Case, rule: Rule) -> tuple[str, ...]:
