@@ -9,13 +9,13 @@ import tempfile
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from datetime import time as clock
 from importlib import metadata, resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 from zoneinfo import ZoneInfo
 
 import typer
@@ -25,11 +25,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.config import SECRETS, Settings, load
 from bot.types import Mode, Step
-from ingest.errors import IdentityMismatch, TwohopError
+from ingest.errors import IdentityMismatch, TicketImportError, TwohopError
 from ingest.types import Where
 
 if TYPE_CHECKING:
     from bot.app import Asked, Desk
+    from ingest.sync import SyncReport
+    from ingest.tickets import ImportReport
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -272,31 +274,88 @@ def index(
         list[Path] | None, typer.Argument(help="Folders or files of Markdown, text or HTML.")
     ] = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Start the index anew.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     config: Config = None,
 ) -> None:
     """Bring the index up to date: only what changed is read, cut and embedded."""
+    began = time.monotonic()
     settings = load(config)
     chosen = tuple(paths or ()) or settings.sources.paths
-    if not chosen and not settings.tickets.csv:
+    if not chosen and not settings.tickets.csv and not settings.tickets_database_url:
         raise TwohopError(
             "nothing to index; name a folder (twohop index PATH…) or set sources.paths in twohop.toml"
         )
     _loading()
     if rebuild:
         _forget_index(settings)
-    failed = False
+    imported: list[ImportReport] = []
+    synced: list[SyncReport] = []
+    failures: list[str] = []
     with opened(settings, rebuild=rebuild) as desk:
         for path in settings.tickets.csv:
-            out.print(desk.import_tickets(path).summary(), markup=False)
-        reports = ([desk.sync_documents(chosen)] if chosen else []) + [desk.sync_tickets()]
-        for report in reports:
-            out.print(report.summary(), markup=False)
-            failed |= not report.complete
+            try:
+                imported.append(desk.import_tickets(path))
+            except TicketImportError as error:
+                # A ticket file that cannot be read is no reason to leave the documents as they were.
+                failures.append(str(error))
+        if chosen:
+            synced.append(desk.sync_documents(chosen))
+        synced.append(desk.sync_tickets())
         if not desk.index.documents(Where(readers=desk.asker().readers)):
-            out.print("nothing can be searched now: no file of these folders could be read", markup=False)
-            failed = True
-    if failed:
+            failures.append("nothing can be searched now: no file of these folders could be read")
+    if as_json:
+        # One line of ASCII, whatever the reader's encoding is.
+        sys.stdout.write(json.dumps(_indexed(imported, synced, failures, time.monotonic() - began)) + "\n")
+    else:
+        summaries = [*(report.summary() for report in imported), *(report.summary() for report in synced)]
+        for line in summaries + failures:
+            out.print(line, markup=False)
+    if failures or not all(report.complete for report in synced):
         raise typer.Exit(1)
+
+
+def _indexed(
+    imported: Sequence[ImportReport], synced: Sequence[SyncReport], failures: Sequence[str], seconds: float
+) -> dict[str, Any]:
+    """Return the stable interface of `index --json`: counts of the index by source, what was skipped and what failed.
+
+    Rows of a ticket file are counted under `imports`, and again under the source `tickets` as far as they are searched.
+    """
+    failed = [*failures, *(f"{report.source}: {report.failure}" for report in synced if report.failure)]
+    sources = {
+        report.source: {
+            "added": len(report.added),
+            "changed": len(report.changed),
+            "removed": len(report.removed),
+            "unchanged": len(report.unchanged),
+            "skipped": len(report.skipped),
+            "seconds": round(report.seconds, 3),
+        }
+        for report in synced
+    }
+    rows = [(f"{report.file.name} line {line}", why) for report in imported for line, why in report.skipped]
+    skipped = [*rows, *(pair for report in synced for pair in report.skipped)]
+    return {
+        "ok": not failed,
+        **{
+            name: sum(int(counts[name]) for counts in sources.values())
+            for name in ("added", "changed", "removed", "unchanged")
+        },
+        "skipped": [{"uri": uri, "reason": reason} for uri, reason in skipped],
+        "failures": failed,
+        "seconds": round(seconds, 3),
+        "sources": sources,
+        "imports": {
+            report.file.name: {
+                "added": report.added,
+                "changed": report.changed,
+                "unchanged": report.unchanged,
+                "skipped": len(report.skipped),
+                "seconds": round(report.seconds, 3),
+            }
+            for report in imported
+        },
+    }
 
 
 @tickets_app.command("import")
