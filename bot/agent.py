@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,9 @@ from bot.tools import TOOLS, Toolbox
 from bot.types import Budget, ChatModel, Message, Reply
 from ingest.errors import ModelError
 
+MOST_CALLS = 8
+"""Calls of one reply that are run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -20,58 +24,69 @@ class Draft:
     text: str
     stop: str
     replies: tuple[Reply, ...]
+    error: ModelError | None = None
+    """Why the model could not go on."""
 
 
 async def run(asked: Message, evidence: Evidence, model: ChatModel, tools: Toolbox, budget: Budget) -> Draft:
     """Let the model search until it answers or a limit is met, then ask once more without tools.
 
     The request is built anew each turn from the evidence pool, so that it is bounded; `asked` is the user's message.
-    Raises ModelError.
     """
     replies: list[Reply] = []
-    transcript: list[Message] = []
+    past: list[list[Message]] = []
     stalled = 0
-    while True:
-        stop = budget.exhausted()
-        if stop:
-            break
-        budget.turns += 1
-        user = _with(asked, evidence)
-        reply = await _ask(
-            model, [Message("system", prompts.AGENT), user, *transcript[-6:]], budget, tools=True
-        )
-        replies.append(reply)
-        if not reply.calls:
-            if reply.text.strip() and reply.finish == "stop":
+    try:
+        while True:
+            # This turn and the last call cost about what the turn before did.
+            stop = budget.exhausted(keep=2 * _cost(replies[-1]) if replies else 0)
+            if stop:
+                break
+            budget.turns += 1
+            told = [message for exchange in past[-3:] for message in exchange]
+            messages = [Message("system", prompts.AGENT), _with(asked, evidence), *told]
+            reply = await _ask(model, messages, budget, tools=True)
+            replies.append(reply)
+            if reply.text.strip() and not reply.calls and reply.finish == "stop":
                 return Draft(reply.text, "answered", tuple(replies))
-            stop = "the model had nothing to add"
-            break
-        gained, repeats = tools.gained, tools.repeats
-        results = await asyncio.gather(*(tools.call(call) for call in reply.calls[:8]))
-        transcript.append(Message("assistant", reply.text, calls=reply.calls))
-        transcript += [
-            Message("tool", result.error or result.text, call_id=call.id)
-            for call, result in zip(reply.calls, results, strict=False)
-        ]
-        transcript += [
-            Message("tool", "not run: too many calls at once", call_id=call.id) for call in reply.calls[8:]
-        ]
-        if tools.gained == gained:
+            gained, repeats = tools.gained, tools.repeats
+            if reply.calls:
+                past.append(await _called(reply, tools))
+            elif not reply.left_out:
+                stop = "the model had nothing to add"
+                break
+            if tools.gained > gained:
+                stalled = 0
+                continue
             stalled += 1
             if stalled == 2:
                 stop = "repeated searches" if tools.repeats > repeats else "no new evidence"
                 break
-        else:
-            stalled = 0
-    last = await final(_with(asked, evidence), model, budget)
-    return Draft(last.text, stop, (*replies, last))
+        replies.append(await final(_with(asked, evidence), model, budget))
+    except ModelError as error:
+        return Draft("", "the model could not be used", tuple(replies), error)
+    return Draft(replies[-1].text, stop, tuple(replies))
+
+
+async def _called(reply: Reply, tools: Toolbox) -> list[Message]:
+    """Run a reply's calls and return the whole exchange: every call is answered, also those that are not run."""
+    results = await asyncio.gather(*(tools.call(call) for call in reply.calls[:MOST_CALLS]))
+    answers = [result.error or result.text for result in results]
+    answers += ["not run: too many calls at once"] * (len(reply.calls) - len(results))
+    return [
+        Message("assistant", reply.text, calls=reply.calls),
+        *(Message("tool", text, call_id=call.id) for call, text in zip(reply.calls, answers, strict=True)),
+    ]
+
+
+def _cost(reply: Reply) -> int:
+    return reply.usage.input_tokens + reply.usage.output_tokens
 
 
 async def final(user: Message, model: ChatModel, budget: Budget) -> Reply:
     """Ask for the answer in a fresh request, built from the evidence, with no tools in it."""
     reply = await _ask(model, [Message("system", prompts.ANSWER), user], budget, tools=False)
-    # A call where no tool was offered is no text either: some servers answer one all the same.
-    return Reply("", (), reply.usage, reply.finish) if reply.calls or reply.finish == "length" else reply
+    return _as_text(reply)
 
 
 async def repair(
@@ -81,7 +96,14 @@ async def repair(
     told = prompts.REPAIR.format(problems="; ".join(problems[:6]))
     messages = [Message("system", prompts.ANSWER), user, Message("assistant", draft), Message("user", told)]
     reply = await _ask(model, messages, budget, tools=False)
-    return Reply("", (), reply.usage, reply.finish) if reply.calls or reply.finish == "length" else reply
+    return _as_text(reply)
+
+
+def _as_text(reply: Reply) -> Reply:
+    """Return a reply as an answer: truncated text is none, nor is a call, which some servers make though no tool is offered."""
+    if reply.calls or reply.finish == "length":
+        return replace(reply, text="", calls=(), left_out=reply.left_out or reply.text)
+    return reply
 
 
 def _with(user: Message, evidence: Evidence) -> Message:
@@ -89,11 +111,14 @@ def _with(user: Message, evidence: Evidence) -> Message:
 
 
 async def _ask(model: ChatModel, messages: Sequence[Message], budget: Budget, *, tools: bool) -> Reply:
-    left = max(0.05, budget.deadline - asyncio.get_running_loop().time())
+    left = max(0.05, budget.model_deadline - time.monotonic())
     try:
         async with asyncio.timeout(left):
             reply = await model.complete(messages, tools=TOOLS if tools else (), budget=budget)
     except TimeoutError as error:
-        raise ModelError(f"the model {model.name!r} did not answer in time") from error
+        raise ModelError(
+            f"the model {model.name!r} did not answer in time",
+            plainly="the language model did not answer in time",
+        ) from error
     budget.add(reply.usage)
     return reply

@@ -13,6 +13,7 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from bot import pipeline
+from bot.chat import OpenAIModel
 from bot.config import Settings
 from bot.offline import OfflineModel
 from bot.retrieve import Retriever
@@ -22,7 +23,6 @@ from ingest.chunk import CHUNKER_VERSION
 from ingest.config import SourceSettings
 from ingest.dates import Calendar
 from ingest.embed import Embedder, SentenceTransformerEmbedder
-from ingest.errors import ConfigError
 from ingest.index.sqlite import SqliteIndex, identity
 from ingest.parse import to_document
 from ingest.rules import RULES_VERSION
@@ -64,11 +64,8 @@ class Desk:
     def __init__(
         self, settings: Settings, embedder: Embedder | None = None, model: ChatModel | None = None
     ) -> None:
-        if settings.model:
-            raise ConfigError(
-                f"TWOHOP_MODEL = {settings.model!r}: this version answers without a language model; unset it"
-            )
         self.settings = settings
+        self.chat = chat_model(settings) if model is None else None
         self.zone = ZoneInfo(settings.calendar.zone)
         self.embedder = embedder or SentenceTransformerEmbedder(settings.embedding)
         data = settings.data
@@ -89,7 +86,7 @@ class Desk:
         self.parts = pipeline.Parts(
             retriever=Retriever(self.index, self.embedder, settings.retrieval.candidates),
             tickets=self.tickets,
-            model=model or fallback,
+            model=model or self.chat or fallback,
             fallback=fallback,
             names=self.names,
             calendar=Calendar.from_settings(settings.calendar),
@@ -169,6 +166,11 @@ class Desk:
         """Import a ticket file."""
         return self.tickets.import_csv(path, datetime.now(self.zone))
 
+    async def release(self) -> None:
+        """Close what belongs to the running event loop; whoever starts a loop calls it before the loop ends."""
+        if self.chat is not None:
+            await self.chat.close()
+
     def close(self) -> None:
         """Wait for what runs and release everything."""
         self._compute_run.close()
@@ -176,6 +178,19 @@ class Desk:
         self.index.close()
         self.tickets.close()
         self.store.close()
+
+
+def chat_model(settings: Settings) -> OpenAIModel | None:
+    """Return the language model that the settings name, None without a name; raises ConfigError."""
+    if not settings.model:
+        return None
+    return OpenAIModel(
+        settings.model,
+        base_url=settings.openai_base_url,
+        api_key=settings.openai_api_key,
+        context_tokens=settings.chat.context_tokens,
+        at_once=settings.chat.at_once,
+    )
 
 
 def build(settings: Settings, embedder: Embedder | None = None, model: ChatModel | None = None) -> Desk:

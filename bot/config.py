@@ -46,6 +46,15 @@ class LimitSettings(Section):
     """Longest time for a question."""
 
 
+class ChatSettings(Section):
+    """How the language model is called."""
+
+    context_tokens: Annotated[int, Field(ge=2000)] = 16_000
+    """The model's context window, prompt and reply together; `twohop doctor` measures it. Ollama's default is 4096."""
+    at_once: Annotated[int, Field(ge=1, le=100)] = 4
+    """Most requests in flight at once."""
+
+
 class RetrievalSettings(Section):
     """How much is searched and shown."""
 
@@ -123,13 +132,13 @@ class Settings(BaseSettings):
     company: str = ""
     """Name shown in greetings."""
     model: str = ""
-    """Language model; empty answers without one. A key alone changes nothing."""
+    """Name of the language model, as its server knows it; empty answers without one. A key alone changes nothing."""
     index: Literal["sqlite"] = "sqlite"
     """Search backend."""
     openai_api_key: str = ""
     """`OPENAI_API_KEY`; used only when `TWOHOP_MODEL` is set."""
     openai_base_url: str = ""
-    """`OPENAI_BASE_URL`; used only when `TWOHOP_MODEL` is set."""
+    """`OPENAI_BASE_URL`, of any server that speaks Chat Completions; used only when `TWOHOP_MODEL` is set."""
     elasticsearch_url: str = ""
     """`ELASTICSEARCH_URL`; used only by the Elasticsearch backend."""
     database_url: str = ""
@@ -142,6 +151,7 @@ class Settings(BaseSettings):
     calendar: CalendarSettings = CalendarSettings()
     tickets: TicketSettings = TicketSettings()
     limits: LimitSettings = LimitSettings()
+    chat: ChatSettings = ChatSettings()
     retrieval: RetrievalSettings = RetrievalSettings()
     access: AccessSettings = AccessSettings()
     words: WordSettings = WordSettings()
@@ -204,6 +214,14 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
             raise ConfigError(
                 f"unknown setting {name!r} in the environment; see the settings table in README.md"
             )
+
+
+def unused(settings: Settings) -> tuple[str, ...]:
+    """Return one line for each name that is set and changes nothing."""
+    if settings.model:
+        return ()
+    names = [name for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL") if getattr(settings, VENDOR_NAMES[name])]
+    return tuple(f"{name} is set but TWOHOP_MODEL is not, so no language model is used" for name in names)
 
 
 def table() -> str:

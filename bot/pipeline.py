@@ -39,6 +39,10 @@ from ingest.tickets import TicketFilter, TicketStore
 from ingest.types import Arm, Chunk, Ticket, Where
 
 
+CHECKS = "what the language model wrote did not pass the checks"
+SILENT = "the language model gave no answer"
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What answering needs; `app.py` builds it once."""
@@ -84,6 +88,8 @@ class _Turn:
         self.gaps: list[str] = []
         self.replies: list[Reply] = []
         self.rejected: list[str] = []
+        self.failure = ""
+        """Why the language model has no part in the answer, in words for the asker."""
         self.rules: dict[str, Chunk] = {}
         self.searched: set[str] = set()
         self.names = Gazetteer({})
@@ -132,8 +138,12 @@ class _Turn:
         for hit in hits:
             self.evidence.pin(from_chunk(hit.chunk, query=self.text))
         route = Route("direct", (f"baseline mode {mode}: one search, no second hop, no verdict",))
-        reply = await agent.final(self._message(), self.parts.model, self.budget)
-        self.replies.append(reply)
+        reply = Reply("")
+        try:
+            reply = await agent.final(self._message(), self.parts.model, self.budget)
+            self.replies.append(reply)
+        except ModelError as error:
+            self._failed(error)
         result = check.check(reply.text, self.evidence.shown)
         shape: Shape = "answered" if result.text else "not_found"
         return self._answer(shape, result.text or self._nothing(), route, None, stop=f"baseline {mode}")
@@ -326,10 +336,16 @@ class _Turn:
                 route = Route("agent", (*route.reasons, "one search did not answer: escalated"))
             draft = await agent.run(self._message(), self.evidence, model, self.tools, self.budget)
             self.replies += draft.replies
+            if draft.error:
+                self._failed(draft.error)
             return draft.text, draft.stop, route
         except ModelError as error:
-            self.rejected.append(f"model: {error}")
+            self._failed(error)
             return "", "the model could not be used", route
+
+    def _failed(self, error: ModelError) -> None:
+        self.rejected.append(f"model: {error}")
+        self.failure = error.plainly
 
     async def _checked(self, draft: str, stop: str, route: Route, decided: Verdict | None) -> Answer:
         """Check the draft; repair once, then quote, then say what was not found."""
@@ -340,6 +356,8 @@ class _Turn:
             result = await self._repaired(draft, result)
         text = result.text
         by_code = not self._wrote(text)
+        if not text and not self.failure and model is not self.parts.fallback:
+            self.failure = CHECKS if draft.strip() else SILENT
         if not text and not decided and model is not self.parts.fallback:
             reply = await agent.final(self._message(), self.parts.fallback, self.budget)
             text = check.check(reply.text, self.evidence.shown).text
@@ -359,7 +377,7 @@ class _Turn:
         try:
             reply = await agent.repair(draft, first.problems, self._message(), self.parts.model, self.budget)
         except ModelError as error:
-            self.rejected.append(f"model: {error}")
+            self._failed(error)
             return check.Checked("", first.problems)
         self.replies.append(reply)
         second = check.check(reply.text, self.evidence.shown)
@@ -402,8 +420,10 @@ class _Turn:
         body, citations = check.finish(decided, text, shown)
         if self.gaps and shape == "partial":
             body += "\n\nNot settled: " + "; ".join(self.gaps) + "."
-        if by_code and shape in ("answered", "partial"):
-            body += f"\n\n{self.parts.fallback.note}"
+        why = f"{self.failure[0].upper()}{self.failure[1:]}." if self.failure else ""
+        note = self.parts.fallback.note if by_code and shape in ("answered", "partial") else ""
+        if why or note:
+            body += f"\n\n{' '.join(part for part in (why, note) if part)}"
         cited = {c.source for c in citations}
         used = [
             item for item in shown.values() if item.source in cited or (decided and item.id in decided.used)
@@ -424,7 +444,7 @@ class _Turn:
             steps=tuple(self.tools.steps),
             stop=stop,
             gaps=tuple(self.gaps),
-            usage=dataclasses.replace(self.budget.spent, calls=len(self.replies)),
+            usage=self.budget.spent,
             replies=tuple(self.replies),
             rejected=tuple(self.rejected),
         )

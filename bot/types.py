@@ -203,6 +203,8 @@ class Reply:
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=Usage)
     finish: str = "stop"
+    left_out: str = ""
+    """For the trace alone: what was said and is no answer, such as truncated text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,19 +243,27 @@ class Budget:
         """Start the clock of one question."""
         return cls(limits, time.monotonic() + limits.seconds)
 
+    @property
+    def model_deadline(self) -> float:
+        """Monotonic seconds until which a model is waited for; the last tenth is for answering without it."""
+        return self.deadline - self.limits.seconds / 10
+
     def add(self, usage: Usage) -> None:
         """Spend."""
         self.spent = self.spent + usage
 
-    def exhausted(self) -> str:
-        """Return the reason to stop, or an empty string; the one place where limits are read."""
-        if time.monotonic() >= self.deadline:
+    def exhausted(self, keep: int = 0) -> str:
+        """Return the reason to stop, or an empty string; the one place where limits are read.
+
+        `keep` are the tokens that must be left.
+        """
+        if time.monotonic() >= self.model_deadline:
             return f"time limit of {self.limits.seconds:g} seconds"
         if self.turns >= self.limits.turns:
             return f"limit of {self.limits.turns} turns"
         if self.spent.searches >= self.limits.searches:
             return f"limit of {self.limits.searches} searches"
-        if self.spent.input_tokens + self.spent.output_tokens >= self.limits.tokens:
+        if self.spent.input_tokens + self.spent.output_tokens + keep >= self.limits.tokens:
             return f"limit of {self.limits.tokens} tokens"
         return ""
 

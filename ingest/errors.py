@@ -43,7 +43,11 @@ class TicketImportError(TwohopError):
 
 
 class ModelError(TwohopError):
-    """A language model or an embedding model cannot be used."""
+    """A language model or an embedding model cannot be used; `plainly` says why in words for whoever asked."""
+
+    def __init__(self, message: str, plainly: str = "the language model could not be used") -> None:
+        super().__init__(message)
+        self.plainly = plainly
 
 
 class DeadlineExceeded(TwohopError):
