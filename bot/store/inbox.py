@@ -235,18 +235,15 @@ class Inbox:
         """Let anybody try to post a row again after some seconds."""
         return self._set(row, "sending", owner="", due=self._clock() + seconds, error=error)
 
-    def release(self, ids: Sequence[str]) -> None:
+    def release(self) -> None:
         """Give back what this process did not finish, so that the next one takes it at once."""
+        back: dict[str, dict[str, Any]] = {"working": {"state": "new", "tries": Row.tries - 1}, "sending": {}}
         with Session(self._engine) as session:
-            mine = and_(col(Row.id).in_(ids), col(Row.owner) == self.owner)
-            for state, back in (
-                ("working", {"state": "new", "tries": Row.tries - 1}),
-                ("sending", {}),
-            ):
+            for state, values in back.items():
                 session.execute(
                     update(Row)
-                    .where(mine, col(Row.state) == state)
-                    .values(owner="", due=0.0, **back)
+                    .where(col(Row.owner) == self.owner, col(Row.state) == state)
+                    .values(owner="", due=0.0, **values)
                     .execution_options(synchronize_session=False)
                 )
             session.commit()

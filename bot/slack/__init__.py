@@ -1,0 +1,1 @@
+"""Slack: questions in, answers out, over Socket Mode."""
