@@ -166,9 +166,12 @@ class Events:
         if message.thread_ts and (root := self.state.find(message.channel, message.thread_ts)):
             origin["parent_user_id"] = root.user
         user = self.state.workspace.user(message.user)
-        home = self.state.workspace.home.id
-        if user is not None and (user.guest or user.team != home):
+        if user is None:
+            return origin
+        if user.bot_id:
+            origin["bot_profile"] = {"id": user.bot_id, "name": user.name, "team_id": user.team}
+        if user.guest or user.team != self.state.workspace.home.id:
             origin["user_profile"] = {"name": user.name, "team": user.team, "is_restricted": user.guest}
-        if user is not None and user.team != home:
+        if self.state.channels[message.channel].shared:
             origin |= {"user_team": user.team, "source_team": user.team}
         return origin

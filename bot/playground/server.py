@@ -78,6 +78,8 @@ class SlackServer:
 
     async def __aexit__(self, *_: object) -> None:
         self.state.violations.extend(self.state.unfinished())
+        self.state.closed = True
+        self.state.touch()
         await self.socket.close()
         for gate in self.faults.gates.values():
             gate.set()
@@ -381,7 +383,7 @@ class SlackServer:
         try:
             async with asyncio.timeout(seconds):
                 while not condition():
-                    await self.state.change()
+                    await self.state.changed.wait()
         except TimeoutError:
             raise TimeoutError(f"not within {seconds:g} s; {self._report()}") from None
 

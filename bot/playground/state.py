@@ -169,18 +169,15 @@ class State:
         self._updates: dict[tuple[str, str], float] = {}
         self._last = 0
         self._serial = 0
-        self._changed = asyncio.Event()
+        self.changed = asyncio.Event()
+        self.closed = False
 
     # Change
 
     def touch(self) -> None:
-        """Wake everyone who waits for a change."""
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def change(self) -> None:
-        """Return at the next change."""
-        await self._changed.wait()
+        """Wake everyone who waits for a change: each `changed` event is set once and then replaced."""
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     def break_rule(self, kind: ViolationKind, text: str) -> None:
         """Note a rule that the app broke."""
@@ -243,7 +240,7 @@ class State:
         for channel in self.channels.values():
             if channel.kind == "im" and channel.members == {person.id, self.app.user}:
                 return channel
-        channel = direct(person, self.app.user)
+        channel = direct(person, self.user(self.app.user))
         self.channels[channel.id] = channel
         self.members[channel.id] = set(channel.members)
         self.touch()

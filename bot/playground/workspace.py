@@ -161,13 +161,12 @@ class Workspace:
             Channel(
                 "G_GROUP", "mpdm-ana--sam--twohop-1", "mpim", frozenset({"U_ANA", "U_SAM", "U_BOT"}), inside
             ),
-            *(direct(person, "U_BOT") for person in people),
+            *(direct(person, bots[0]) for person in people),
         )
         return cls((home, other), (*people, *bots), channels, {"S_SUPPORT": frozenset({"U_SAM", "U_ADMIN"})})
 
 
-def direct(person: User, bot: str) -> Channel:
+def direct(person: User, bot: User) -> Channel:
     """Return the direct message between a person and the bot."""
-    return Channel(
-        "D_" + person.id.removeprefix("U_"), "", "im", frozenset({person.id, bot}), frozenset({person.team})
-    )
+    members, teams = frozenset({person.id, bot.id}), frozenset({person.team, bot.team})
+    return Channel("D_" + person.id.removeprefix("U_"), "", "im", members, teams)
