@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from bot import pipeline
@@ -165,6 +165,17 @@ class Desk:
     def import_tickets(self, path: Path) -> ImportReport:
         """Import a ticket file."""
         return self.tickets.import_csv(path, datetime.now(self.zone))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on an event loop of its own, and leave nothing of the loop open."""
+
+        async def whole() -> T:
+            try:
+                return await work
+            finally:
+                await self.release()
+
+        return asyncio.run(whole())
 
     async def release(self) -> None:
         """Close what belongs to the running event loop; whoever starts a loop calls it before the loop ends."""

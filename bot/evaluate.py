@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Sequence
@@ -148,7 +147,7 @@ def evaluate(desk: Desk, path: Path, modes: Sequence[Mode], *, failures: bool = 
     questions = read(path)
     lines: list[str] = []
     for mode in modes:
-        judged = [judge(question, asyncio.run(ask(desk, question, mode))) for question in questions]
+        judged = [judge(question, desk.run(ask(desk, question, mode))) for question in questions]
         lines += [f"## {path.name}, mode {mode}, {len(judged)} questions", "", *table(judged), ""]
         if failures:
             lines += [

@@ -68,15 +68,15 @@ class OpenAIModel:
         self.name = name
         self.base_url = base_url or OPENAI
         self._key = api_key
-        self._window = context_tokens
+        self.window = context_tokens
         self._at_once = at_once
         self._sleep = sleep
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
         # Servers of one's own know the old name of the limit; OpenAI's newer models refuse it.
         self._limit_name = "max_tokens" if base_url else "max_completion_tokens"
         self._temperature = True
-        self._takes_tools = True
-        self._rung: Rung = "json_schema"
+        self.takes_tools = True
+        self.rung: Rung = "json_schema"
         self._learnt: set[str] = set()
 
     async def complete(
@@ -97,11 +97,11 @@ class OpenAIModel:
             raise ValueError("tools and schema are never given together")
         failed, longest = 0, max_tokens
         while True:
-            request = self._request(messages, tools, schema, longest)
+            request = self.request(messages, tools, schema, longest)
             prompt = estimate(json.dumps(request))
             _afford(prompt, budget)
             try:
-                raw = await self._send(request, budget)
+                raw = await self.send(request, budget)
                 reply = read(raw, tools=tools, schema=schema is not None, prompt=prompt)
             except Fault as fault:
                 budget.add(Usage(calls=1))
@@ -120,7 +120,7 @@ class OpenAIModel:
             if reply.finish == "length" and not reply.left_out and longest == max_tokens:
                 # Reasoning ate the whole reply.
                 budget.add(reply.usage)
-                longest = min(MORE_ROOM * max_tokens, self._window // 2)
+                longest = min(MORE_ROOM * max_tokens, self.window // 2)
                 continue
             return reply
 
@@ -145,37 +145,38 @@ class OpenAIModel:
             self._lines[loop] = _Line(client, asyncio.Semaphore(self._at_once))
         return self._lines[loop]
 
-    def _request(
+    def request(
         self,
         messages: Sequence[Message],
-        tools: Sequence[Tool],
-        schema: Mapping[str, Any] | None,
-        longest: int,
+        tools: Sequence[Tool] = (),
+        schema: Mapping[str, Any] | None = None,
+        longest: int = 1024,
     ) -> dict[str, Any]:
+        """Return the request's JSON, as far as is known what the server takes. Raises ModelError where it cannot fit."""
         appendix = ""
-        if tools and not self._takes_tools:
+        if tools and not self.takes_tools:
             appendix = tools_as_text(tools)
-        elif schema is not None and self._rung != "json_schema":
+        elif schema is not None and self.rung != "json_schema":
             appendix = f"{prompts.SCHEMA_AS_TEXT}\n{json.dumps(schema)}"
-        native = tools if self._takes_tools else ()
-        longest = min(longest, self._window // 2)
+        native = tools if self.takes_tools else ()
+        longest = min(longest, self.window // 2)
         request: dict[str, Any] = {
             "model": self.name,
-            "messages": written(messages, tools=native, appendix=appendix, room=self._window - longest),
+            "messages": written(messages, tools=native, appendix=appendix, room=self.window - longest),
             self._limit_name: longest,
         }
         if self._temperature:
             request["temperature"] = 0
         if native:
             request["tools"] = [tool_json(tool) for tool in native]
-        if schema is not None and self._rung == "json_schema":
+        if schema is not None and self.rung == "json_schema":
             form = {"name": "reply", "strict": True, "schema": schema}
             request["response_format"] = {"type": "json_schema", "json_schema": form}
-        elif schema is not None and self._rung == "json_object":
+        elif schema is not None and self.rung == "json_object":
             request["response_format"] = {"type": "json_object"}
         return request
 
-    async def _send(self, request: dict[str, Any], budget: Budget) -> str:
+    async def send(self, request: dict[str, Any], budget: Budget) -> str:
         """Send one request and return the body's text; bounded by the deadline as a whole, however slowly it trickles."""
         import openai
 
@@ -200,8 +201,8 @@ class OpenAIModel:
             return False
         said = fault.detail.casefold()
         if _CONTEXT.search(said):
-            self._window //= 2
-            return self._window >= 1000
+            self.window //= 2
+            return self.window >= 1000
         if "max_tokens" in said or "max_completion_tokens" in said:
             self._limit_name = {"max_tokens": "max_completion_tokens"}.get(self._limit_name, "max_tokens")
             return self._once("limit")
@@ -209,10 +210,10 @@ class OpenAIModel:
             self._temperature = False
             return self._once("temperature")
         if tools and "tool" in said:
-            self._takes_tools = False
+            self.takes_tools = False
             return self._once("tools")
-        if schema is not None and self._rung != "text" and (fault.status in (400, 422) or "schema" in said):
-            self._rung = "json_object" if self._rung == "json_schema" else "text"
+        if schema is not None and self.rung != "text" and (fault.status in (400, 422) or "schema" in said):
+            self.rung = "json_object" if self.rung == "json_schema" else "text"
             return True
         return False
 

@@ -112,7 +112,7 @@ def _native(message: dict[str, Any]) -> Iterator[ToolCall]:
         name = str(function.get("name") or "") if isinstance(function, dict) else ""
         arguments = function.get("arguments") if isinstance(function, dict) else ""
         for one in _apart(_json_text(arguments)):
-            yield ToolCall(str(call.get("id") or ""), name, one)
+            yield ToolCall("", name, one)
 
 
 def _apart(arguments: str) -> list[str]:
@@ -144,8 +144,4 @@ def _spoken(text: str, known: set[str]) -> Iterator[ToolCall]:
 
 def _distinct(calls: Iterator[ToolCall]) -> tuple[ToolCall, ...]:
     """Give each call an id of its own: some servers send none, or the same for all."""
-    kept: list[ToolCall] = []
-    for i, call in enumerate(calls, start=1):
-        id_ = call.id if call.id and all(call.id != other.id for other in kept) else f"call-{i}"
-        kept.append(ToolCall(id_, call.name, call.arguments))
-    return tuple(kept)
+    return tuple(ToolCall(f"call-{i}", call.name, call.arguments) for i, call in enumerate(calls, start=1))
