@@ -41,6 +41,8 @@ from sqlalchemy import (
     insert,
     inspect,
     make_url,
+    not_,
+    or_,
     select,
     true,
     update,
@@ -59,6 +61,8 @@ from ingest.tickets.table import Skipped, read
 from ingest.types import EMPTY, Ticket
 
 Order = Literal["newest", "oldest", "updated", "priority"]
+Values = str | Sequence[str] | None
+"""One value of a field, or several."""
 COUNTED = ("customer", "status", "priority", "assignee")
 """The fixed fields that can be counted by; every facet can, too."""
 
@@ -88,19 +92,35 @@ class AmbiguousName(TwohopError):
 
 @dataclass(frozen=True, slots=True)
 class TicketFilter:
-    """Which tickets to find; days are the desk's and inclusive, case and accents of names do not matter."""
+    """Which tickets to find; days are the desk's and inclusive, case and accents of names do not matter.
 
-    customer: str | None = None
-    status: str | None = None
-    priority: str | None = None
-    assignee: str | None = None
-    facets: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    Several values of one field mean any of them; those under `not_` are left out, all of them.
+    """
+
+    customer: Values = None
+    status: Values = None
+    priority: Values = None
+    assignee: Values = None
+    facets: Mapping[str, str | Sequence[str]] = field(default_factory=lambda: EMPTY)
+    not_customer: Values = None
+    not_status: Values = None
+    not_priority: Values = None
+    not_assignee: Values = None
+    not_facets: Mapping[str, str | Sequence[str]] = field(default_factory=lambda: EMPTY)
+    has: Values = None
+    """Declared actions or events that took place, or fields that are filled; all of them."""
+    lacks: Values = None
+    """Declared actions or events that did not take place, or fields that are empty; all of them."""
+    has_from: date | datetime | None = None
+    """With `has_to`: when each action or event under `has` took place."""
+    has_to: date | datetime | None = None
     opened_from: date | datetime | None = None
     opened_to: date | datetime | None = None
     updated_from: date | datetime | None = None
     updated_to: date | datetime | None = None
-    text: str | None = None
-    """Words that must all occur in subject, body or resolution, also inside longer words."""
+    text: Values = None
+    """Words that must all occur in subject, body or resolution, also inside longer words; of several texts, one."""
+    not_text: Values = None
     order: Order = "newest"
     limit: int = 10
     """1 to 50."""
@@ -108,9 +128,11 @@ class TicketFilter:
     """A facet, or customer, status, priority or assignee."""
 
     def __post_init__(self) -> None:
-        """Refuse a limit outside 1 to 50."""
+        """Refuse a limit outside 1 to 50, and days of nothing."""
         if not 1 <= self.limit <= _MOST:
             raise TwohopError(f"limit {self.limit!r} is not between 1 and {_MOST}")
+        if (self.has_from or self.has_to) and not self.has:
+            raise TwohopError("has_from and has_to are the days of an action; name it under has")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +225,27 @@ class _Shape:
         raise TwohopError(
             f"there is no facet {name!r}; the facets are {', '.join(facets) or 'not known yet'}"
         )
+
+    def moment(self, name: str) -> Column[Any] | None:
+        """Return the column of a declared action or event, None when there is none of that name."""
+        wanted = words(name.replace("_", " "))
+        for (section, known), column in self.names.items():
+            if section != "facets" and words(known.replace("_", " ")) == wanted:
+                return self.table.c[column]
+        return self.table.c.opened_at if wanted == ("opening",) else None
+
+    def field(self, name: str) -> Column[Any]:
+        """Return the column of a fixed field or facet that a ticket may lack."""
+        if name in COUNTED:
+            return self.table.c[name]
+        try:
+            return self.table.c[self.facet(name)]
+        except TwohopError:
+            moments = [known for section, known in self.names if section != "facets"]
+            raise TwohopError(
+                f"there is no action, event or field {name!r}; there are "
+                f"{', '.join((*moments, *COUNTED, *self.of('facets')))}"
+            ) from None
 
     def countable(self, name: str) -> str:
         """Return the column to count by."""
@@ -438,30 +481,66 @@ class TicketStore:
         self, shape: _Shape, known: _Known, filters: TicketFilter
     ) -> Iterator[ColumnElement[bool]]:
         table = shape.table
-        if filters.customer:
-            yield table.c.customer.in_(_named("customer", filters.customer, known.customers))
-        if filters.assignee:
-            yield table.c.assignee.in_(_named("assignee", filters.assignee, known.assignees))
-        if filters.status:
-            yield table.c.status.in_(_valued("status", filters.status, known.values["status"]))
-        if filters.priority:
-            yield table.c.priority.in_(_valued("priority", filters.priority, known.values["priority"]))
+        fixed: tuple[tuple[str, Values, Values, Sequence[str]], ...] = (
+            ("customer", filters.customer, filters.not_customer, known.customers),
+            ("assignee", filters.assignee, filters.not_assignee, known.assignees),
+            ("status", filters.status, filters.not_status, known.values["status"]),
+            ("priority", filters.priority, filters.not_priority, known.values["priority"]),
+        )
+        for name, wanted, unwanted, options in fixed:
+            meant = _named if name in ("customer", "assignee") else _valued
+            if wanted:
+                yield table.c[name].in_([v for said in _each(wanted) for v in meant(name, said, options)])
+            if unwanted:
+                yield table.c[name].not_in(
+                    [v for said in _each(unwanted) for v in meant(name, said, options)]
+                )
         by_column = {column: known.values[name] for name, column in shape.of("facets").items()}
-        for name, value in filters.facets.items():
-            column = shape.facet(name)
-            yield table.c[column].in_(_valued(name, value, by_column[column]))
-        for column, begin, end in (
-            ("opened_at", filters.opened_from, filters.opened_to),
-            ("updated_at", filters.updated_from, filters.updated_to),
-        ):
-            if begin is not None:
-                yield table.c[column] >= self._utc(begin)
-            if isinstance(end, datetime):
-                yield table.c[column] <= self._utc(end)
-            elif end is not None:
-                yield table.c[column] < self._utc(end + timedelta(days=1))
-        for word in fold(filters.text or "").split():
-            yield table.c.folded.contains(word.strip(".,;:!?¿¡\"'()") or word, autoescape=True)
+        for facets, keep in ((filters.facets, True), (filters.not_facets, False)):
+            for name, values in facets.items():
+                column = shape.facet(name)
+                meant_values = [v for said in _each(values) for v in _valued(name, said, by_column[column])]
+                yield table.c[column].in_(meant_values) if keep else table.c[column].not_in(meant_values)
+        for name in _each(filters.has):
+            moment = shape.moment(name)
+            if moment is None:
+                yield shape.field(name) != ""
+            else:
+                yield moment.is_not(None)
+                yield from self._within(moment, filters.has_from, filters.has_to)
+        for name in _each(filters.lacks):
+            moment = shape.moment(name)
+            yield shape.field(name) == "" if moment is None else moment.is_(None)
+        yield from self._within(table.c.opened_at, filters.opened_from, filters.opened_to)
+        yield from self._within(table.c.updated_at, filters.updated_from, filters.updated_to)
+        if texts := _each(filters.text):
+            yield or_(*(_holds(table.c.folded, text) for text in texts))
+        for text in _each(filters.not_text):
+            yield not_(_holds(table.c.folded, text))
+
+    def _within(
+        self, column: Column[Any], begin: date | datetime | None, end: date | datetime | None
+    ) -> Iterator[ColumnElement[bool]]:
+        """Yield the conditions of a time between two moments; a day as the end lasts through its whole day."""
+        # An action's time is text: a day alone, or a moment in UTC. A moment asked for means its day there.
+        text = isinstance(column.type, String)
+
+        def is_at(when: datetime) -> Any:
+            return when.replace(tzinfo=UTC).isoformat() if text else when
+
+        alone = func.length(column) == len("2026-09-02")
+        if begin is not None:
+            after = column >= is_at(self._utc(begin))
+            yield (
+                case((alone, column >= self._local(begin).date().isoformat()), else_=after) if text else after
+            )
+        if end is not None:
+            until = (
+                column <= is_at(self._utc(end))
+                if isinstance(end, datetime)
+                else column < is_at(self._utc(end + timedelta(days=1)))
+            )
+            yield case((alone, column <= self._local(end).date().isoformat()), else_=until) if text else until
 
     def _local(self, when: date | datetime) -> datetime:
         if not isinstance(when, datetime):
@@ -713,6 +792,15 @@ def _ordered(table: Table, order: Order, known: _Known) -> tuple[ColumnElement[A
 
 def _rank(priority: str) -> int:
     return min((_RANKS[word] for word in words(priority) if word in _RANKS), default=_LAST - 1)
+
+
+def _each(values: Values) -> tuple[str, ...]:
+    return (values,) if isinstance(values, str) and values else tuple(values or ())
+
+
+def _holds(column: Column[str], text: str) -> ColumnElement[bool]:
+    said = [word.strip(".,;:!?¿¡\"'()") or word for word in fold(text).split()]
+    return and_(true(), *(column.contains(word, autoescape=True) for word in said))
 
 
 def _valued(name: str, said: str, known: Sequence[str]) -> tuple[str, ...]:

@@ -221,6 +221,45 @@ def test_words_are_found_inside_text_and_wildcards_are_only_characters(store: Ti
     assert numbers(store, text="ortega.example") == []
 
 
+def test_several_values_mean_any_and_not_leaves_out(store: TicketStore) -> None:
+    assert numbers(store, priority=["urgent", "low"]) == ["4821", "4182"]
+    assert numbers(store, facets={"plan": ["Team", "Starter"], "billing": "monthly"}) == ["4900", "4821"]
+    assert numbers(store, not_status="closed", not_priority=["high", "urgent"]) == ["4812"]
+    assert numbers(store, not_facets={"plan": "Team"}) == ["4821"]
+    assert numbers(store, not_customer="Nord", not_assignee="Ana") == ["4821"]
+    assert numbers(store, text=["err_sso-4032", "money back"]) == ["4812", "4182"]
+    assert numbers(store, not_text=["refund", "login"]) == ["4900"]
+    with pytest.raises(TwohopError, match="known are closed, open"):
+        store.find(TicketFilter(not_status="asleep"), SUPPORT)
+
+
+def test_what_took_place_and_what_did_not(store: TicketStore) -> None:
+    assert numbers(store, has="refund request") == ["4812"]
+    assert numbers(store, has="charge", lacks="refund request") == ["4821"]
+    assert numbers(store, lacks=["assignee"]) == ["4900"]
+    assert numbers(store, has=["assignee", "plan"], lacks=["charge"]) == ["4182"]
+    assert numbers(store, has="opening") == ["4900", "4821", "4812", "4182"]
+    for name in ("contact_email", "number; DROP TABLE tickets"):
+        with pytest.raises(
+            TwohopError, match=r"there are charge, refund request, customer, .* plan, billing"
+        ):
+            store.find(TicketFilter(has=name), SUPPORT)
+    with pytest.raises(TwohopError, match="name it under has"):
+        TicketFilter(has_from=date(2026, 9, 1))
+
+
+def test_the_days_of_an_action_are_the_desks_and_inclusive(make: Make, write: Callable[..., Path]) -> None:
+    made = make()
+    rows = [f"{4000 + i},Nord,{when}" for i, when in enumerate(("2026-09-04", "2026-09-05 00:15", "2026-09-05 23:59", ""))]  # fmt: skip
+    made.import_csv(write("number,customer,refund_requested_on", *rows), NOW)
+    day = date(2026, 9, 5)
+    # A quarter past midnight in Madrid is still the day before in UTC.
+    assert sorted(numbers(made, has="refund request", has_from=day, has_to=day)) == ["4001", "4002"]
+    assert sorted(numbers(made, has="refund request", has_to=date(2026, 9, 4))) == ["4000"]
+    assert sorted(numbers(made, has="refund request", has_from=date(2026, 9, 4))) == ["4000", "4001", "4002"]
+    assert numbers(made, lacks="refund request") == ["4003"]
+
+
 def test_a_customer_is_found_by_a_part_of_the_name(store: TicketStore) -> None:
     assert numbers(store, customer="ortega hardware") == ["4812"]
     assert numbers(store, customer="bistro nunez") == ["4821"]
