@@ -1,4 +1,4 @@
-"""The command line: demo, ask, index, tickets, eval, trace, doctor."""
+"""The command line: demo, ask, serve, index, tickets, eval, trace, doctor."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from datetime import time as clock
+from functools import partial
 from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
@@ -23,13 +24,14 @@ from pydantic_settings import SettingsError
 from rich.console import Console
 from sqlalchemy.exc import SQLAlchemyError
 
-from bot.config import SECRETS, Settings, load
+from bot.config import SECRETS, Settings, load, unused
 from bot.types import Mode, Step
 from ingest.errors import IdentityMismatch, TicketImportError, TwohopError
 from ingest.types import Where
 
 if TYPE_CHECKING:
     from bot.app import Asked, Desk
+    from ingest.embed import Embedder
     from ingest.sync import SyncReport
     from ingest.tickets import ImportReport
 
@@ -114,17 +116,19 @@ def demo_settings(settings: Settings) -> Settings:
 
 
 @contextmanager
-def opened(settings: Settings, *, rebuild: bool = False) -> Iterator[Desk]:
-    """Open the desk, saying what takes long."""
+def opened(settings: Settings, *, rebuild: bool = False, embedder: Embedder | None = None) -> Iterator[Desk]:
+    """Open the desk, saying what is set and changes nothing."""
     from bot.app import build
 
+    for line in unused(settings):
+        err.print(f"note: {line}", style="dim", markup=False)
     try:
-        desk = build(settings)
+        desk = build(settings, embedder)
     except IdentityMismatch:
         if not rebuild:
             raise
         _forget_index(settings)
-        desk = build(settings)
+        desk = build(settings, embedder)
     try:
         yield desk
     finally:
@@ -203,7 +207,7 @@ def demo(config: Config = None) -> None:
         after = ""
         for i, (text, follows) in enumerate(TOUR, start=1):
             out.print(f"\n{i}. {text}", style="bold", markup=False)
-            asked = asyncio.run(desk.answer(text, now=now, after=after if follows else "", observe=_step))
+            asked = desk.run(desk.answer(text, now=now, after=after if follows else "", observe=_step))
             _show(asked)
             after = asked.turn.id
             if i == 1:
@@ -222,7 +226,7 @@ def _prompt(desk: Desk, now: datetime, after: str) -> None:
         if not text:
             return
         try:
-            asked = asyncio.run(desk.answer(text, now=now, after=after, observe=_step))
+            asked = desk.run(desk.answer(text, now=now, after=after, observe=_step))
         except TwohopError as error:
             err.print(f"error: {error}", style="red", markup=False)
             continue
@@ -256,7 +260,7 @@ def ask(
         if is_sample:
             _prepare(desk)
         observe: Callable[[Step], None] = _step if show_trace and not as_json else (lambda _: None)
-        asked = asyncio.run(
+        asked = desk.run(
             desk.answer(question, asker=desk.asker(user), now=moment, after=after, mode=mode, observe=observe)
         )
     if as_json:
@@ -358,6 +362,32 @@ def _indexed(
     }
 
 
+@app.command()
+def serve(config: Config = None) -> None:
+    """Answer in Slack: mentions in channels, direct messages, and /twohop; on the sample company when nothing else is configured."""
+    import logging
+
+    from bot.slack.app import check_tokens
+    from bot.slack.app import serve as answer_in_slack
+
+    settings, is_sample = settings_for(config)
+    check_tokens(settings)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for chatty in ("apscheduler", "httpx", "sentence_transformers"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    reindex: list[str] = []
+    if is_sample:
+        err.print("nothing is configured: answering from the sample company", style="dim")
+    else:
+        reindex = [sys.executable, "-m", "bot.cli", "index", "--json"]
+        reindex += ["--config", str(config.absolute())] if config else []
+    _loading()
+    with opened(settings, rebuild=is_sample) as desk:
+        if is_sample:
+            _prepare(desk)
+        desk.run(answer_in_slack(desk, reindex=reindex, say=lambda line: err.print(line, markup=False)))
+
+
 @tickets_app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(help="A CSV file with a header.")],
@@ -394,6 +424,55 @@ def evaluate(
         _prepare(desk)
         for path in chosen:
             out.print(run(desk, path, cast(list[Mode], wanted), failures=failures), markup=False)
+
+
+@app.command()
+def bench(
+    rounds: Annotated[
+        int, typer.Option(min=1, help="How often each part is measured for each question.")
+    ] = 3,
+    most: Annotated[int, typer.Option("--questions", min=1, help="Most questions of the sample.")] = 1000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    config: Config = None,
+) -> None:
+    """Measure each part of answering on the sample company, as a share of one query embedding of the same run."""
+    from bot import bench as benchmark
+    from bot.evaluate import read
+    from bot.types import Asker, Question
+    from ingest.embed import SentenceTransformerEmbedder
+
+    settings = demo_settings(load(config)).model_copy(update={"model": ""})
+    # A follow-up needs its thread answered first, which is no part of what is measured.
+    labelled = [q for path in sorted(sample().glob("questions*.jsonl")) for q in read(path) if not q.history]
+    step = max(1, len(labelled) // most)
+    questions = [
+        Question(
+            q.text,
+            Asker("bench", frozenset(q.asker_readers)),
+            datetime.combine(q.now, clock(12), ZoneInfo(settings.calendar.zone)),
+        )
+        for q in labelled[::step][:most]
+    ]
+    memory = {"at the start": benchmark.resident_mb()}
+    _loading()
+    embedder = benchmark.TimedEmbedder(SentenceTransformerEmbedder(settings.embedding), time.perf_counter)
+    embedder.embed(["loads the model"], kind="query")
+    memory["with the model"] = benchmark.resident_mb()
+    with opened(settings, rebuild=True, embedder=embedder) as desk:
+        _prepare(desk)
+        memory["with the desk"] = benchmark.resident_mb()
+        samples = asyncio.run(
+            benchmark.measure(desk, embedder, questions, rounds=rounds, clock=time.perf_counter)
+        )
+    memory["after the run"] = benchmark.resident_mb()
+    rows = benchmark.rows(samples)
+    report = benchmark.Report(rows, rounds, len(questions), benchmark.machine(embedder), memory)
+    if as_json:
+        sys.stdout.write(json.dumps(report.as_json(), indent=2) + "\n")
+        return
+    out.print(report.table())
+    for line in report.notes():
+        out.print(line, markup=False)
 
 
 @app.command()
@@ -452,8 +531,8 @@ def doctor(config: Config = None) -> None:
     for name, value in settings.model_dump(mode="json").items():
         shown = "********" if name in SECRETS and value else json.dumps(value, ensure_ascii=False)
         out.print(f"  {name} = {shown}", markup=False)
-    if settings.openai_api_key and not settings.model:
-        out.print("note: OPENAI_API_KEY is set but TWOHOP_MODEL is not, so no language model is used")
+    for line in unused(settings):
+        out.print(f"note: {line}", markup=False)
     _loading()
     failed = False
     for name, probe in _probes(settings):
@@ -509,8 +588,29 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
             store.close()
 
     yield "embedding model", model
+    if settings.model:
+        yield from _model_probes(settings)
     yield "index", documents
     yield "tickets", ticket_table
+
+
+def _model_probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
+    from bot.app import chat_model
+    from bot.chat.probe import PROBES, Probe
+
+    def ran(probe: Probe) -> str:
+        async def once() -> str:
+            model = chat_model(settings)
+            try:
+                return await probe(model) if model else ""
+            finally:
+                if model:
+                    await model.close()
+
+        return asyncio.run(once())
+
+    for name, probe in PROBES:
+        yield f"language model, {name}", partial(ran, probe)
 
 
 if __name__ == "__main__":

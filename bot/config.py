@@ -22,6 +22,9 @@ from ingest.config import (
 from ingest.errors import ConfigError
 
 VENDOR_NAMES: Mapping[str, str] = {
+    "SLACK_BOT_TOKEN": "slack_bot_token",
+    "SLACK_APP_TOKEN": "slack_app_token",
+    "SLACK_SIGNING_SECRET": "slack_signing_secret",
     "OPENAI_API_KEY": "openai_api_key",
     "OPENAI_BASE_URL": "openai_base_url",
     "ELASTICSEARCH_URL": "elasticsearch_url",
@@ -30,7 +33,7 @@ VENDOR_NAMES: Mapping[str, str] = {
 }
 """Names that people already know, and the setting each one fills."""
 
-SECRETS = frozenset({"openai_api_key"})
+SECRETS = frozenset({"openai_api_key", "slack_bot_token", "slack_app_token", "slack_signing_secret"})
 
 
 class LimitSettings(Section):
@@ -77,6 +80,32 @@ class AccessSettings(Section):
     """Name of whoever asks in the terminal; in the support group unless `--as` names somebody else."""
 
 
+class SlackSettings(Section):
+    """How questions of Slack are answered."""
+
+    admins: tuple[str, ...] = ()
+    """User ids that may start an index run with `/twohop reindex`, for example `["U012AB3CD"]`."""
+    shared_channels: tuple[str, ...] = ()
+    """Ids of channels shared with other organisations in which members are answered all the same; outsiders read along."""
+    parallel: Annotated[int, Field(ge=1, le=100)] = 4
+    """Most questions answered at the same time, each in a thread of its own."""
+    lease_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """How long after the death of a process another one takes over its questions."""
+    drain_seconds: Annotated[float, Field(ge=0)] = 20.0
+    """How long a stopping process goes on with what it is answering; the rest waits for the next start."""
+    api_url: str = "https://slack.com/api/"
+    """Address of Slack's Web API; another one only for a local Slack."""
+
+
+class SyncSettings(Section):
+    """When `twohop serve` reads the sources again."""
+
+    every_minutes: Annotated[float, Field(ge=0)] = 60.0
+    """Minutes between two index runs; 0 leaves them to `/twohop reindex` and `twohop index`."""
+    deadline_minutes: Annotated[float, Field(gt=0)] = 60.0
+    """An index run that takes longer is ended; the next one goes on where it was."""
+
+
 class WordSettings(Section):
     """Words of the trade, beyond what the tickets and documents teach."""
 
@@ -93,14 +122,18 @@ class WordSettings(Section):
             "devolución",
             "devolver el dinero",
         ),
-        "sla": ("service level", "overdue", "breach", "breached"),
+        "sla": ("service level", "overdue", "breach", "breached", "target", "targets"),
         "first response": (
             "first reply",
             "first answer",
             "respond",
             "answer a ticket",
             "have to answer",
-            "answered",
+            "answered in time",
+            "answered on time",
+            "answered late",
+            "answered too late",
+            "answered fast enough",
             "did we answer",
             "replied",
             "reply",
@@ -135,6 +168,12 @@ class Settings(BaseSettings):
     """Name of the language model, as its server knows it; empty answers without one. A key alone changes nothing."""
     index: Literal["sqlite"] = "sqlite"
     """Search backend."""
+    slack_bot_token: str = ""
+    """`SLACK_BOT_TOKEN`, `xoxb-…`: who the bot is in Slack; needed by `twohop serve`."""
+    slack_app_token: str = ""
+    """`SLACK_APP_TOKEN`, `xapp-…`: opens the connection (Socket Mode); needed by `twohop serve`."""
+    slack_signing_secret: str = ""
+    """`SLACK_SIGNING_SECRET`; Socket Mode, the only delivery so far, does not need it."""
     openai_api_key: str = ""
     """`OPENAI_API_KEY`; used only when `TWOHOP_MODEL` is set."""
     openai_base_url: str = ""
@@ -154,6 +193,8 @@ class Settings(BaseSettings):
     chat: ChatSettings = ChatSettings()
     retrieval: RetrievalSettings = RetrievalSettings()
     access: AccessSettings = AccessSettings()
+    slack: SlackSettings = SlackSettings()
+    sync: SyncSettings = SyncSettings()
     words: WordSettings = WordSettings()
 
     @classmethod

@@ -54,7 +54,8 @@ _HOPELESS = frozenset(
     }
 )
 """Errors that the same post would get again."""
-_UNREACHABLE = (SlackClientError, ClientError, TimeoutError, OSError)
+UNREACHABLE = (SlackClientError, ClientError, TimeoutError, OSError)
+"""What a call to Slack raises when it did not work, and what is then tried again or let be."""
 
 _log = logging.getLogger(__name__)
 
@@ -253,22 +254,22 @@ class Worker:
                 for n, part in enumerate(row.parts):
                     if n not in there:
                         await self._post_part(row, n, Part(**part))
-        except _UNREACHABLE as error:
+        except UNREACHABLE as error:
             await self._not_posted(row, error)
         else:
             await self._run(lambda: self._inbox.finish(row))
 
     async def _not_posted(self, row: Row, error: Exception) -> None:
-        code = _code(error)
-        if code in _HOPELESS or row.posts + 1 >= _MOST_POSTS:
-            _log.error("row %s could not be posted and is given up: %s", row.id, code)
-            await self._run(lambda: self._inbox.finish(row, code))
+        why = code(error)
+        if why in _HOPELESS or row.posts + 1 >= _MOST_POSTS:
+            _log.error("row %s could not be posted and is given up: %s", row.id, why)
+            await self._run(lambda: self._inbox.finish(row, why))
             return
         pause = min(2.0**row.posts * 2, _LONGEST_PAUSE)
         if isinstance(error, SlackApiError):
             pause = max(pause, _retry_after(error))
-        _log.warning("row %s could not be posted, once more in %.0f s: %s", row.id, pause, code)
-        await self._run(lambda: self._inbox.later(row, pause, code))
+        _log.warning("row %s could not be posted, once more in %.0f s: %s", row.id, pause, why)
+        await self._run(lambda: self._inbox.later(row, pause, why))
 
     async def _already_there(self, row: Row) -> frozenset[int]:
         """Look in the thread for our own messages of this row; metadata of anybody else says nothing."""
@@ -285,7 +286,7 @@ class Worker:
                     cursor=cursor,
                 )
             except SlackApiError as error:
-                if _code(error) == "thread_not_found":
+                if code(error) == "thread_not_found":
                     return frozenset()
                 raise
             for message in page.get("messages") or []:
@@ -319,7 +320,7 @@ class Worker:
         try:
             await self._client.chat_postMessage(**message, blocks=part.blocks or None)
         except SlackApiError as error:
-            if not part.blocks or _code(error) not in _REFUSED_BLOCKS:
+            if not part.blocks or code(error) not in _REFUSED_BLOCKS:
                 raise
             _log.warning("row %s: blocks refused, posted as text: %s", row.id, error.response.data)
             await self._client.chat_postMessage(**message)
@@ -364,8 +365,8 @@ async def _quietly(call: Coroutine[Any, Any, None]) -> bool:
     try:
         async with asyncio.timeout(_STATUS_CALL_SECONDS):
             await call
-    except _UNREACHABLE as error:
-        _log.info("a status could not be set: %s", _code(error))
+    except UNREACHABLE as error:
+        _log.info("a status could not be set: %s", code(error))
         return False
     return True
 
@@ -376,7 +377,7 @@ def _cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _code(error: Exception) -> str:
+def code(error: Exception) -> str:
     """Return what to call an error in the log: Slack's own code, never a request with its token."""
     if isinstance(error, SlackApiError):
         return str(error.response.get("error") or "no error code")
