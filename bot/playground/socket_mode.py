@@ -57,8 +57,11 @@ class SocketMode:
         self.ack_seconds = ack_seconds
         self.deliveries: list[Delivery] = []
         self.disabled = False
+        self.opened = 0
         self._waiting: deque[Delivery] = deque()
+        # Those that still get envelopes, and all that are open.
         self._connections: list[web.WebSocketResponse] = []
+        self._sockets: set[web.WebSocketResponse] = set()
         self._tickets: set[str] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,6 +91,8 @@ class SocketMode:
             await socket.close()
             return socket
         self._connections.append(socket)
+        self._sockets.add(socket)
+        self.opened += 1
         await self._frame(
             socket,
             {
@@ -104,8 +109,8 @@ class SocketMode:
                 if message.type == WSMsgType.TEXT:
                     self._ack(message.data)
         finally:
-            self._connections.remove(socket)
-            self.state.touch()
+            self._sockets.discard(socket)
+            self._leave(socket)
         return socket
 
     async def send(
@@ -138,7 +143,7 @@ class SocketMode:
 
     async def cut(self) -> None:
         """Close every connection without a word."""
-        for socket in list(self._connections):
+        for socket in tuple(self._sockets):
             await socket.close(code=WSCloseCode.GOING_AWAY)
 
     async def close(self) -> None:
@@ -159,6 +164,11 @@ class SocketMode:
             for each in self.deliveries
             if each.sent is not None and each.acked is None and each.event_id not in known
         ]
+
+    def _leave(self, socket: web.WebSocketResponse) -> None:
+        if socket in self._connections:
+            self._connections.remove(socket)
+            self.state.touch()
 
     async def _flush(self) -> None:
         while self._waiting and self._connections:
