@@ -130,8 +130,10 @@ class Page:
                 case "command":
                     await slack.command(user, channel, body["command"], self.typed(body["text"]))
                 case "edit":
+                    self._own(user, channel, body["ts"])
                     await slack.edit(channel, body["ts"], self.typed(body["text"]))
                 case "delete":
+                    self._own(user, channel, body["ts"])
                     await slack.delete(channel, body["ts"])
                 case "click":
                     await slack.click(user, channel, body["ts"], body["action_id"])
@@ -158,6 +160,11 @@ class Page:
         if self.slack.workspace.user(user) is None:
             raise web.HTTPBadRequest(text=f"no user {user!r}")
         return user
+
+    def _own(self, user: str, channel: str, ts: str) -> None:
+        message = self.slack.state.find(channel, ts)
+        if message is not None and message.user != user:
+            raise ValueError(f"only {message.user} can change this message")
 
 
 def _shown(message: Message) -> dict[str, Any]:

@@ -391,7 +391,10 @@ class SlackServer:
 
     def _report(self) -> str:
         lines = [f"{each.channel} {each.root} {each.user}: {each.text!r}" for each in self.state.log[-8:]]
-        lines += [f"{each.method} {each.error or 'ok'}" for each in self.state.calls[-8:]]
+        lines += [
+            f"{each.method} {each.error or ('ok' if each.answered else 'waiting')}"
+            for each in self.state.calls[-8:]
+        ]
         lines += [f"not acked: {each.what}" for each in self.unacked()]
         lines += [f"{each.kind}: {each.text}" for each in self.violations]
         return "\n".join([f"{self.socket.connections} connections", *lines])
