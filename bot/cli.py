@@ -461,6 +461,9 @@ def bench(
     with opened(settings, rebuild=True, embedder=embedder) as desk:
         _prepare(desk)
         memory["with the desk"] = benchmark.resident_mb()
+        err.print(
+            f"measuring {len(questions)} questions in {rounds} rounds and one before them …", style="dim"
+        )
         samples = asyncio.run(
             benchmark.measure(desk, embedder, questions, rounds=rounds, clock=time.perf_counter)
         )

@@ -185,6 +185,22 @@ def test_index_names_what_it_cannot_read_and_does_nothing_twice(
     assert "20 days" in found["text"]
 
 
+def test_bench_prints_a_row_for_each_part(flagship: dict[str, Any]) -> None:
+    assert flagship
+    few = ("bench", "--rounds", "1", "--questions", "2")
+    in_words = run(*few)
+    assert in_words.exit_code == 0
+    assert "2 questions, 1 rounds after one that is not counted" in in_words.stdout
+    found = json.loads(run(*few, "--json").stdout)
+    assert (found["questions"], found["rounds"]) == (2, 1)
+    names = [row["name"] for row in found["rows"]]
+    assert names[:4] == ["query embedding", "gate", "index, bare rank", "retrieval"]
+    for name in names[:4]:
+        assert name in in_words.stdout
+    assert list(found["memory_mb"]) == ["at the start", "with the model", "with the desk", "after the run"]
+    assert found["machine"]["torch threads"] >= 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
