@@ -51,6 +51,7 @@ _HOPELESS = frozenset(
         "cannot_reply_to_message",
         "messages_tab_disabled",
         "no_text",
+        "thread_not_found",
     }
 )
 """Errors that the same post would get again."""

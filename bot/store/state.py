@@ -16,7 +16,8 @@ def opened(url: str) -> Engine:
     """Open the database; a SQLite file's folder is made where it is missing."""
     if url.startswith("sqlite:///"):
         Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url)
+    # Parameters are people's questions: they stay out of error messages and so out of logs.
+    engine = create_engine(url, hide_parameters=True)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _wal)
     STATE.create_all(engine)

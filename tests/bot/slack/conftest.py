@@ -49,9 +49,7 @@ Bot = Callable[..., AbstractAsyncContextManager[Desk]]
 
 
 @pytest.fixture
-def bot(
-    sample: Desk, embedder: SentenceTransformerEmbedder, slack: SlackServer, tmp_path: Path
-) -> Bot:
+def bot(sample: Desk, embedder: SentenceTransformerEmbedder, slack: SlackServer, tmp_path: Path) -> Bot:
     """Return what runs the bot on the local Slack: `async with bot() as desk`; each time on the same database."""
 
     @asynccontextmanager
