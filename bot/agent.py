@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from bot import prompts
 from bot.evidence import Evidence
 from bot.tools import TOOLS, Toolbox
-from bot.types import Budget, ChatModel, Message, Reply
+from bot.types import Budget, ChatModel, Message, Reply, ToolCall
 from ingest.errors import ModelError
 
 MOST_CALLS = 8
@@ -26,6 +26,12 @@ class Draft:
     replies: tuple[Reply, ...]
     error: ModelError | None = None
     """Why the model could not go on."""
+
+
+_UNREAD = [
+    Message("assistant", "", calls=(ToolCall("unread", "your last message", ""),)),
+    Message("tool", prompts.UNREAD, call_id="unread"),
+]
 
 
 async def run(asked: Message, evidence: Evidence, model: ChatModel, tools: Toolbox, budget: Budget) -> Draft:
@@ -52,9 +58,11 @@ async def run(asked: Message, evidence: Evidence, model: ChatModel, tools: Toolb
             gained, repeats = tools.gained, tools.repeats
             if reply.calls:
                 past.append(await _called(reply, tools))
-            elif not reply.left_out:
+            elif reply.finish == "length" or not reply.left_out:
                 stop = "the model had nothing to add"
                 break
+            else:
+                past.append(_UNREAD)
             if tools.gained > gained:
                 stalled = 0
                 continue

@@ -16,6 +16,10 @@ TOOLS_AS_TEXT = """To call a tool, reply with one JSON object and nothing else:
 {"name": "the tool", "arguments": {}}
 The tools, with the JSON Schema of their arguments:"""
 
+UNREAD = (
+    "it looked like a call and could not be read; call one of the tools with one JSON object of arguments"
+)
+
 REPAIR = """Your answer was not accepted: {problems}. Write it again from the evidence alone, citing every sentence."""
 
 REWRITE = """Rewrite the last question of this thread so that it can be understood alone. Use only names, numbers and

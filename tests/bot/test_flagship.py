@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 
 from bot.app import Desk
+from bot.cli import sample as folder
+from bot.config import Settings, load
 from bot.types import Answer
+from ingest.embed import Embedder
 from tests.desks import answer, prepared, small_settings
 from tests.scripted import ScriptedModel, calls, says
 
@@ -132,26 +136,25 @@ def grid() -> Iterator[tuple[dict[str, str], bool, date | None]]:
             yield row, last is not None and asked <= (window or 0), last
 
 
-async def test_the_grid_of_plans_billings_and_days(
-    tmp_path_factory: pytest.TempPathFactory, embedder: object
-) -> None:
-    from bot.cli import sample as folder
-    from bot.config import load
-    from tests.desks import Settings  # type: ignore[attr-defined]
-
-    rows = list(grid())
-    data = tmp_path_factory.mktemp("grid")
+def grid_desk(data: Path, embedder: Embedder) -> Desk:
+    """Return a desk over the sample's documents and the grid's tickets."""
     ours = load(folder() / "twohop.toml")
-    made = small_settings(data, {}, [row for row, _, _ in rows])
+    made = small_settings(data, {}, [row for row, _, _ in grid()])
     settings = Settings(
         data=made.data,
         sources=ours.sources.model_copy(update={"paths": (folder() / "docs",)}),
         tickets=ours.tickets.model_copy(update={"csv": made.tickets.csv}),
         calendar=ours.calendar,
     )
-    desk = prepared(settings, embedder)  # type: ignore[arg-type]
+    return prepared(settings, embedder)
+
+
+async def test_the_grid_of_plans_billings_and_days(
+    tmp_path_factory: pytest.TempPathFactory, embedder: Embedder
+) -> None:
+    desk = grid_desk(tmp_path_factory.mktemp("grid"), embedder)
     try:
-        for row, yes, last in rows:
+        for row, yes, last in grid():
             answered = await answer(
                 desk, f"Is the customer on ticket {row['number']} entitled to a refund?", "2026-12-01T09:00"
             )
