@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from bot.playground.state import Message
+from bot.playground.workspace import Channel
 
 if TYPE_CHECKING:
     from bot.playground.server import SlackServer
@@ -54,7 +55,7 @@ class Page:
             "channels": [
                 {
                     "id": channel.id,
-                    "name": channel.name or "Direct message",
+                    "name": self._name(channel, user),
                     "kind": channel.kind,
                     "shared": channel.shared and channel.kind != "im",
                     "archived": channel.id in state.archived,
@@ -160,6 +161,13 @@ class Page:
         if self.slack.workspace.user(user) is None:
             raise web.HTTPBadRequest(text=f"no user {user!r}")
         return user
+
+    def _name(self, channel: Channel, user: str) -> str:
+        """Return a conversation's name, or its other members where it has none of its own."""
+        if channel.kind in ("public", "private"):
+            return channel.name
+        members = self.slack.state.members[channel.id] - {user}
+        return ", ".join(each.name for each in self.slack.workspace.users if each.id in members)
 
     def _own(self, user: str, channel: str, ts: str) -> None:
         message = self.slack.state.find(channel, ts)

@@ -17,8 +17,10 @@ function el(name, properties = {}, ...children) {
 
 const unescaped = (text) => text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 
+const linkable = (url) => /^(https?|mailto):/i.test(url);
+
 function link(url, label) {
-  if (!/^(https?|mailto):/i.test(url)) return document.createTextNode(label);
+  if (!linkable(url)) return document.createTextNode(label);
   return el("a", { href: url, target: "_blank", rel: "noopener noreferrer", title: url }, label);
 }
 
@@ -27,6 +29,7 @@ function token(inside) {
   if (target.startsWith("@")) return el("strong", {}, "@" + (view.users[target.slice(1)] ?? target.slice(1)));
   if (target.startsWith("#")) return el("strong", {}, "#" + (label ?? target.slice(1)));
   if (target.startsWith("!")) return el("strong", {}, "@" + (label ?? target.slice(1)));
+  if (!linkable(target)) return document.createTextNode(`<${unescaped(inside)}>`);
   return link(unescaped(target), unescaped(label ?? target));
 }
 
@@ -155,7 +158,7 @@ function messageItem(message, channel, inThread) {
     ...message.tasks.map((task) => el("div", { className: "small" }, `${task.status ?? "plan"}: ${task.title}`)),
     message.streaming ? el("div", { className: "status" }, "still writing") : null,
     ...Object.entries(message.reactions).map(([name, count]) => el("span", { className: "small" }, `:${name}: ${count} `)),
-    status && !inThread ? el("div", { className: "status" }, `Twohop ${status}`) : null,
+    status && !inThread ? el("div", { className: "status" }, `${view.users[view.bot]} ${status}`) : null,
     el("div", { className: "tools" },
       inThread || message.ephemeral ? null : tool(replies ? `${replies} in thread` : "Reply in thread", () => go({ thread: message.ts })),
       mine ? tool("Edit", () => edit(message)) : null,
@@ -182,8 +185,8 @@ function fill(id, key, make) {
 function draw() {
   const channel = view.channels.find((each) => each.id === at.channel) ?? view.channels[0];
   at.channel = channel?.id ?? "";
-  const sign = { public: "#", private: "🔒 ", im: "", mpim: "" };
-  const named = (each) => (each.kind === "im" ? "Twohop" : sign[each.kind] + each.name) + (each.shared ? " (shared)" : "");
+  const sign = { public: "#", private: "#", im: "", mpim: "" };
+  const named = (each) => sign[each.kind] + each.name + (each.shared ? " (shared)" : each.kind === "private" ? " (private)" : "");
   fill("person", [view.people, at.user], () => view.people.map((id) => el("option", { value: id, selected: id === at.user }, view.users[id])));
   fill("channels", [view.channels.map((each) => [each.id, each.name]), at.channel], () => view.channels.map((each) => {
     const choose = el("button", { type: "button", onclick: () => go({ channel: each.id, thread: "" }) }, named(each));
@@ -206,7 +209,7 @@ function draw() {
   const replies = channel.messages.filter((each) => at.thread && (each.ts === at.thread || each.thread === at.thread));
   fill("replies", [at, view.users, channel], () => [
     ...replies.map((each) => messageItem(each, channel, true)),
-    ...(status ? [el("li", { className: "status" }, `Twohop ${status}`)] : []),
+    ...(status ? [el("li", { className: "status" }, `${view.users[view.bot]} ${status}`)] : []),
     ...(channel.working.includes(at.thread) ? [el("li", {}, el("button", { type: "button", onclick: () => act({ do: "stop", ts: at.thread }) }, "Stop"))] : []),
   ]);
 }
@@ -238,8 +241,8 @@ function form(id, field, request) {
 }
 
 function go(change) {
-  at = { ...at, ...change };
-  location.hash = [at.user, at.channel, at.thread].join("/");
+  const { user, channel, thread } = { ...at, ...change };
+  location.hash = [user, channel, thread].join("/");
 }
 
 function follow() {
