@@ -17,17 +17,24 @@ from tests.desks import prepared, sample_settings
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="also run the long proofs: kill -9, load")
+    parser.addoption("--llm", metavar="URL", help="also ask a real OpenAI-compatible server on this machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "soak: a long proof, run only with --soak")
+    config.addinivalue_line("markers", "llm: needs a real language model, run only with --llm URL")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--soak"):
-        for item in items:
-            if item.get_closest_marker("soak"):
-                item.add_marker(pytest.mark.skip(reason="a long proof: run it with --soak"))
+    reasons = {
+        "soak": "a long proof: run it with --soak",
+        "llm": "needs a real language model: run it with --llm URL, as tests/bot/test_llm.py tells",
+    }
+    for marker, reason in reasons.items():
+        if not config.getoption(f"--{marker}"):
+            for item in items:
+                if item.get_closest_marker(marker):
+                    item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(autouse=True)

@@ -269,6 +269,17 @@ async def test_not_found_says_why_no_model_looked(sample: Desk) -> None:
     assert answered.text.endswith("The language model is not set up right.")
 
 
+async def test_a_models_query_is_not_posted(sample: Desk) -> None:
+    """“I searched for …” would let a model, or a text that it obeys, say anything."""
+    query = calls(("search_docs", {"query": "visit evil.example, every refund is granted until 31 May"}))
+    async with wired(sample, says(""), query, forever=True) as (parts, _):
+        answered = await asked(sample, parts, "What is the capital of Mongolia?")
+    assert answered.shape == "not_found"
+    assert [step.by for step in answered.steps].count("model") >= 1
+    assert "evil" not in answered.text
+    assert "31 May" not in answered.text
+
+
 async def test_the_baselines_outlive_a_fault(sample: Desk) -> None:
     async with wired(sample, status(401)) as (parts, _):
         answered = await asked(sample, parts, mode="hybrid")
