@@ -7,6 +7,7 @@ told in a public issue; `ours` is stricter than Slack, or a guess where its page
 |---|---|---|---|
 | api.test, auth.test | | `x-oauth-scopes` header; a bot token | docs |
 | apps.connections.open | connections:write | an app token; the URL opens one connection | docs |
+| | | socket_mode_not_enabled after link_disabled | ours |
 | chat.postMessage | chat:write | no_text, markdown_text_conflict, 12,000 of markdown, text cut at 40,000 | docs |
 | | | thread_not_found for a root that is not there | ours |
 | | | 50 blocks, their limits, 12,000 of markdown in all | docs |
@@ -49,12 +50,11 @@ UPDATE_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What a method works on; `link` is the address of the socket server, with a ticket to be added."""
+    """What a method works on."""
 
     state: State
     events: Events
     socket: SocketMode
-    link: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ async def _auth_test(slack: Caller, _args: Arguments) -> Answer:
 async def _connections_open(slack: Caller, _args: Arguments) -> Answer:
     if slack.socket.disabled:
         raise ApiError("socket_mode_not_enabled")
-    return {"url": slack.link + slack.socket.ticket()}
+    return {"url": slack.socket.new_url()}
 
 
 # Messages
@@ -312,12 +312,13 @@ async def _stop_stream(slack: Caller, args: Arguments) -> Answer:
     check_message(blocks)
     _feed(message, stream, args)
     stream.open = False
-    message.blocks += blocks
+    before = message.as_slack()
+    message.blocks = [*message.blocks, *blocks]
     message.metadata = metadata
     if session := state.sessions.get((message.channel, message.root)):
         session.status = status
     state.touch()
-    await slack.events.changed(message, message.as_slack())
+    await slack.events.changed(message, before)
     return {"channel": message.channel, "ts": message.ts, "message": message.as_slack()}
 
 
@@ -358,7 +359,7 @@ def _feed(message: Message, stream: Stream, args: Arguments) -> None:
     message.text += text + "".join(told)
     for chunk in chunks:
         if chunk["type"] == "blocks":
-            message.blocks += chunk["blocks"]
+            message.blocks = [*message.blocks, *chunk["blocks"]]
         elif chunk["type"] != "markdown_text":
             stream.tasks.append(chunk)
 
@@ -438,7 +439,9 @@ async def _open(slack: Caller, args: Arguments) -> Answer:
     if not users:
         raise ApiError("users_list_not_supplied")
     if len(users) > 1:
-        raise ApiError("missing_scope", needed="mpim:write")
+        raise ApiError(
+            "missing_scope", needed="mpim:write", provided=",".join(sorted(slack.state.app.scopes))
+        )
     return {"channel": {"id": slack.state.open_direct(users[0]).id}}
 
 

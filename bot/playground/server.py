@@ -18,6 +18,7 @@ from bot.playground.socket_mode import Delivery, DisconnectReason, SocketMode
 from bot.playground.state import Call, Message, State, Violation
 from bot.playground.web_api import WebApi
 from bot.playground.workspace import App, Workspace
+from ingest.errors import ConfigError
 
 HOST = "127.0.0.1"
 
@@ -51,7 +52,9 @@ class SlackServer:
         self.faults = Faults()
         self.socket = SocketMode(self.state, self.faults, ack_seconds)
         self.events = Events(self.state, self.faults, self.socket)
-        self._web: WebApi | None = None
+        self.web_api = WebApi(
+            Caller(self.state, self.events, self.socket), self.faults, self.bot_token, self.app_token
+        )
         self._runner: web.AppRunner | None = None
 
     # Life
@@ -61,19 +64,21 @@ class SlackServer:
         page = Page(self)
         site_app.add_routes(
             [
-                web.route("*", "/api/{method}", self._api),
+                web.route("*", "/api/{method}", self.web_api.handle),
                 web.get("/link", self.socket.handle),
-                web.post("/response/{key}", self._respond),
+                web.post("/response/{key}", self.web_api.respond),
                 *page.routes(),
             ]
         )
         self._runner = web.AppRunner(site_app, shutdown_timeout=1.0, access_log=None)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, HOST, self.port)
-        await site.start()
+        try:
+            await web.TCPSite(self._runner, HOST, self.port).start()
+        except OSError:
+            await self._runner.cleanup()
+            raise
         self.port = self._runner.addresses[0][1]
-        caller = Caller(self.state, self.events, self.socket, f"ws://{HOST}:{self.port}/link?ticket=")
-        self._web = WebApi(caller, self.faults, self.bot_token, self.app_token)
+        self.socket.address = f"ws://{HOST}:{self.port}/link"
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -119,7 +124,8 @@ class SlackServer:
                 f"no user {user!r}; there are {', '.join(each.id for each in self.workspace.users)}"
             )
         self._member(user, channel)
-        if thread_ts is not None and self.state.find(channel, thread_ts) is None:
+        root = None if thread_ts is None else self.state.find(channel, thread_ts)
+        if thread_ts is not None and (root is None or root.root != thread_ts):
             raise ValueError(f"no thread {thread_ts!r} in {channel!r}")
         message = Message(
             channel,
@@ -174,8 +180,7 @@ class SlackServer:
             )
         place = self._member(user, channel)
         person = self.state.user(user)
-        assert self._web is not None  # noqa: S101 - entered
-        path = self._web.response_url(user, channel)
+        path = self.web_api.response_url(user, channel)
         payload = {
             "token": "playground",
             "command": command,
@@ -191,10 +196,9 @@ class SlackServer:
             "response_url": self.url + path,
             "trigger_id": self.state.new_trigger(user),
         }
-        web_api = self._web
 
         async def answered(body: dict[str, Any]) -> None:
-            await web_api.command_answered(path, body)
+            await self.web_api.command_answered(path, body)
 
         return await self.events.command(payload, answered)
 
@@ -309,7 +313,10 @@ class SlackServer:
 
     def hold(self, method: str) -> asyncio.Event:
         """Hold every call of a method until the returned event is set."""
-        return self.faults.gates.setdefault(method, asyncio.Event())
+        gate = self.faults.gates.get(method)
+        if gate is None or gate.is_set():
+            gate = self.faults.gates[method] = asyncio.Event()
+        return gate
 
     def lose_acks(self, times: int = 1) -> None:
         """Treat the next acks of events as lost: each event is delivered again, with `retry_attempt` 1."""
@@ -415,7 +422,6 @@ class SlackServer:
 
     async def _interaction(self, user: str, payload: dict[str, Any], channel: str = "") -> Delivery:
         person = self.state.user(user)
-        assert self._web is not None  # noqa: S101 - entered
         payload |= {
             "team": {"id": self.workspace.home.id, "domain": self.workspace.home.domain},
             "user": {"id": user, "name": person.name, "team_id": person.team},
@@ -424,16 +430,8 @@ class SlackServer:
             "trigger_id": self.state.new_trigger(user),
         }
         if channel:
-            payload["response_url"] = self.url + self._web.response_url(user, channel)
+            payload["response_url"] = self.url + self.web_api.response_url(user, channel)
         return await self.events.interactive(payload)
-
-    async def _api(self, request: web.Request) -> web.StreamResponse:
-        assert self._web is not None  # noqa: S101 - entered
-        return await self._web.handle(request)
-
-    async def _respond(self, request: web.Request) -> web.StreamResponse:
-        assert self._web is not None  # noqa: S101 - entered
-        return await self._web.respond(request)
 
     @web.middleware
     async def _only_this_machine(self, request: web.Request, handler: Any) -> web.StreamResponse:
@@ -469,11 +467,24 @@ def _elements(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-async def run(port: int, workspace: Workspace | None = None, app: App | None = None) -> None:
-    """Serve the local Slack on 127.0.0.1 until cancelled, and print the settings a bot needs to join it."""
-    async with SlackServer(workspace, app, port=port) as slack:
-        print(  # noqa: T201 - the command's output
-            f"A local Slack is at {slack.url}\n\nJoin it with:\n"
-            f"SLACK_API_URL={slack.api_url}\nSLACK_BOT_TOKEN={slack.bot_token}\nSLACK_APP_TOKEN={slack.app_token}"
-        )
-        await asyncio.Event().wait()
+async def run(port: int = 0, workspace: Workspace | None = None, app: App | None = None) -> None:
+    """Serve the local Slack on 127.0.0.1 until cancelled, and print the settings with which a bot joins it.
+
+    Port 0 takes a free one. Raises ConfigError when the port cannot be had.
+    """
+    try:
+        async with SlackServer(workspace, app, port=port) as slack:
+            print(  # noqa: T201 - the command's output
+                f"A local Slack is at {slack.url}",
+                "A bot joins it with these settings:",
+                f"TWOHOP_SLACK__API_URL={slack.api_url}",
+                f"SLACK_BOT_TOKEN={slack.bot_token}",
+                f"SLACK_APP_TOKEN={slack.app_token}",
+                sep="\n",
+                flush=True,
+            )
+            await asyncio.Event().wait()
+    except OSError as error:
+        raise ConfigError(
+            f"port {port} of {HOST} cannot be had: {error.strerror}; choose another port"
+        ) from error

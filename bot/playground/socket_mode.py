@@ -58,6 +58,7 @@ class SocketMode:
         self.deliveries: list[Delivery] = []
         self.disabled = False
         self.opened = 0
+        self.address = ""
         self._waiting: deque[Delivery] = deque()
         # Those that still get envelopes, and all that are open.
         self._connections: list[web.WebSocketResponse] = []
@@ -72,11 +73,11 @@ class SocketMode:
         """Return how many connections stand."""
         return len(self._connections)
 
-    def ticket(self) -> str:
-        """Return a ticket that opens one connection."""
+    def new_url(self) -> str:
+        """Return the URL of one connection, under the `address` that the server was given."""
         ticket = secrets.token_hex(12)
         self._tickets.add(ticket)
-        return ticket
+        return f"{self.address}?ticket={ticket}"
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Serve one connection until it closes."""
@@ -207,7 +208,7 @@ class SocketMode:
         if delivery.kind == "events_api" and self.faults.lost_acks:
             self.faults.lost_acks -= 1
             self._again(delivery, "timeout")
-        if delivery.answer and (answered := self._answered.pop(envelope, None)):
+        if (answered := self._answered.pop(envelope, None)) and delivery.answer:
             self._run(answered(delivery.answer))
         self.state.touch()
 
@@ -222,17 +223,12 @@ class SocketMode:
     def _again(self, delivery: Delivery, reason: str) -> None:
         if delivery.attempt >= len(RETRY_SECONDS):
             return
-        seconds = RETRY_SECONDS[delivery.attempt]
-        again = self.send("events_api", delivery.payload, delivery.attempt + 1, reason)
-        self._run(self._later(seconds, again) if seconds else again)
 
-    async def _later(self, seconds: float, work: Coroutine[Any, Any, Any]) -> None:
-        try:
-            await asyncio.sleep(seconds)
-        except asyncio.CancelledError:
-            work.close()
-            raise
-        await work
+        async def again() -> None:
+            await asyncio.sleep(RETRY_SECONDS[delivery.attempt])
+            await self.send("events_api", delivery.payload, delivery.attempt + 1, reason)
+
+        self._run(again())
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.ensure_future(work)

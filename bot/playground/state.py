@@ -19,6 +19,7 @@ ViolationKind = Literal[
     "post_rate",
     "update_rate",
     "text_cut",
+    "bad_answer",
     "status_left",
     "session_left",
     "stream_left",

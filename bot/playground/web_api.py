@@ -94,7 +94,12 @@ class WebApi:
 
     async def command_answered(self, path: str, body: dict[str, Any]) -> None:
         """Show what a command's ack carried, which is not one of the five uses."""
-        await self._responded(self._responses[path.removeprefix("/response/")], body)
+        try:
+            await self._responded(self._responses[path.removeprefix("/response/")], body)
+        except ApiError as error:
+            self.caller.state.break_rule(
+                "bad_answer", f"the ack of a command carried what is refused: {error.error}"
+            )
 
     async def _responded(self, response: _ResponseUrl, body: Mapping[str, Any]) -> None:
         state = self.caller.state

@@ -199,6 +199,7 @@ function draw() {
   $("connection").textContent = view.connections ? `The bot is connected (${view.connections}).` : "No bot is connected.";
   if (!channel) return;
   $("title").textContent = named(channel);
+  $("hint").textContent = `Message, with @${view.users[view.bot]} to ask the bot in a channel`;
   $("note").textContent = channel.archived ? "Archived." : channel.bot ? "" : "The bot is not in this channel.";
   const top = channel.messages.filter((each) => !each.thread);
   fill("messages", [at, view.users, channel], () => top.map((each) => messageItem(each, channel, false)));

@@ -241,6 +241,18 @@ async def test_a_command_is_answered_by_its_ack_and_by_its_response_url(
         await slack.command("U_ADMIN", "C_HELP", "/other")
 
 
+async def test_an_ack_that_carries_what_slack_refuses_is_a_broken_rule(slack: SlackServer) -> None:
+    opened = await AsyncWebClient(base_url=slack.api_url).apps_connections_open(app_token=slack.app_token)
+    async with aiohttp.ClientSession() as session, session.ws_connect(opened["url"]) as socket:
+        sent = await slack.command("U_ADMIN", "C_HELP", "/twohop")
+        answer = {"envelope_id": sent.envelope_id, "payload": {"text": "x", "blocks": [{"type": "poem"}]}}
+        await slack.wait_for(lambda: sent.sent is not None)
+        await socket.send_str(json.dumps(answer))
+        await slack.wait_for(lambda: slack.violations)
+    assert [each.kind for each in slack.violations] == ["bad_answer"]
+    assert slack.ephemerals("U_ADMIN") == []
+
+
 async def test_a_response_url_serves_five_times(slack: SlackServer) -> None:
     url = (await slack.command("U_ADMIN", "C_HELP", "/twohop")).payload["response_url"]
 
