@@ -393,8 +393,11 @@ class _Turn:
         return Message("user", self.text, self.evidence.shown, self.question.now, self.names)
 
     def _nothing(self) -> str:
+        # Code's own queries only: a model's would be its words, unchecked.
         queries = [
-            str(s.arguments.get("query", self.text)) for s in self.tools.steps if s.tool == "search_docs"
+            str(s.arguments.get("query", self.text))
+            for s in self.tools.steps
+            if s.tool == "search_docs" and (s.by == "code" or self.parts.model is self.parts.fallback)
         ]
         searched = [f"“{query if len(query) <= 80 else query[:79] + '…'}”" for query in queries]
         missing = "; ".join(self.gaps)

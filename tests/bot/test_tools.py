@@ -34,6 +34,7 @@ def toolbox(desk: Desk, question: str, asker: Asker | None = None) -> Toolbox:
         budget=Budget.start(Limits()),
         retriever=desk.parts.retriever,
         tickets=desk.tickets,
+        names=desk.names(),
         calendar=desk.parts.calendar,
         shown=6,
         compute=desk.parts.compute,
