@@ -112,6 +112,8 @@ class Desk:
             customers=self.tickets.customers(),
             assignees=self.tickets.assignees(),
             titles=tuple(document.title for document in self.index.documents(everyone)),
+            actions=(*self.tickets.settings.actions, *self.tickets.settings.events),
+            synonyms=self.settings.words.synonyms,
         )
 
     def asker(self, user: str = "") -> Asker:

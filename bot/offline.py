@@ -13,13 +13,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
+from bot.filters import read, whole_codes
 from bot.gate import asks
 from bot.types import Budget, EvidenceItem, Gazetteer, Message, Reply, Tool, ToolCall
-from ingest.atoms import atoms, codes, mentions, resolve_date, sentences, stems, words, written_out
-from ingest.dates import relative_date
+from ingest.atoms import codes, mentions, sentences, stems, words, written_out
 from ingest.embed import Embedder
 
 NOTE = "Answered without a language model: sentences quoted from the sources, dates computed by rule."
@@ -29,12 +29,6 @@ NEAR = 0.42
 """Cosine between question and sentence from which a sentence may answer, with the coverage below."""
 COVERED = 0.5
 """Share (by weight) of the question's words that the best item must hold."""
-
-
-_ABOUT = re.compile(
-    r"(?<!what )(?<!how )\b(?:about|mention(?:s|ing)?|regarding|concerning)\s+(?:an?\s+|the\s+)?(?!ticket|case|one\b)([\w-]+)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +116,7 @@ class OfflineModel:
     def _lines(self, text: str, docs: Sequence[EvidenceItem], names: Gazetteer) -> list[Line]:
         """Return the best lines: one for each thing compared, else up to four that are not repetitions."""
         options = [(item, line) for item in docs for line in quotable(item)]
-        asked = _whole_codes(text)
+        asked = set(whole_codes(text))
         if asked:
             options = [
                 (i, line) for i, line in options if asked & set(codes(f"{i.title} {i.section} {line}"))
@@ -188,22 +182,11 @@ class OfflineModel:
         )
         weight = {stem: 1 / (1 + everywhere[stem]) ** 0.5 for stem in wanted}
         covered = sum(weight[s] for s in wanted & held) / (sum(weight.values()) or 1.0)
-        if asked := _whole_codes(text):
+        if asked := set(whole_codes(text)):
             return bool(asked & set(codes(f"{best.item.title} {best.item.section} {best.text}")))
         if "compare" in asks(text):
             return best.nearness >= NEAR
         return best.nearness >= NEAR and covered >= COVERED
-
-
-def _whole_codes(text: str) -> set[str]:
-    """Return the codes of a question that are not parts of longer ones, four-digit years aside."""
-    found = codes(text)
-    return {
-        code
-        for code in found
-        if not any(code != other and code in other for other in found)
-        and not re.fullmatch(r"(19|20)\d\d", code)
-    }
 
 
 _ORDERS = re.compile(
@@ -279,7 +262,7 @@ def plan(text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: d
     """Return the calls that could bring what is missing, most useful first, as (tool, arguments)."""
     wanted = asks(text)
     calls: list[tuple[str, dict[str, Any]]] = []
-    filters = ticket_filters(text, names, today)
+    filters = dict(read(text, names, today).filters)
     rows = [item for item in evidence if item.ticket is not None]
     if ("aggregate" in wanted or filters.get("customer")) and not rows:
         calls.append(("find_tickets", filters))
@@ -309,78 +292,3 @@ def plan(text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: d
     if not calls and not rows:
         calls.append(("search_docs", {"query": topic or text}))
     return [(name, json.dumps(arguments, sort_keys=True, default=str)) for name, arguments in calls]
-
-
-def ticket_filters(text: str, names: Gazetteer, today: date) -> dict[str, Any]:
-    """Read the filters of a ticket list off a question: names the tickets know, dates, what to count by."""
-    plain = words(text)
-    filters: dict[str, Any] = {}
-    for field, values in (
-        ("customer", names.customers),
-        ("status", names.status),
-        ("priority", names.priority),
-    ):
-        found = mentions(text, values)
-        if len(found) > 1 or (
-            len(found) == 1 and re.search(rf"\bnot {re.escape(found[0].casefold())}\b", " ".join(plain))
-        ):
-            filters["count_by"] = field
-        elif len(found) == 1:
-            filters[field] = found[0]
-    for assignee in names.assignees:
-        if mentions(text, [assignee]) or (words(assignee)[:1] and words(assignee)[0] in plain):
-            filters["assignee"] = assignee
-    facets = {
-        name: found[0] for name, values in names.facets.items() if len(found := mentions(text, values)) == 1
-    }
-    if facets:
-        filters["facets"] = facets
-    span = _span(text, today)
-    field = "updated" if {"updated", "changed", "modified"} & set(plain) else "opened"
-    if span:
-        start, end = span
-        if start:
-            filters[f"{field}_from"] = start.isoformat()
-        if end:
-            filters[f"{field}_to"] = end.isoformat()
-    asked = _whole_codes(text)
-    if asked:
-        filters["text"] = min(asked)
-    elif quoted := re.search(r"[\"“']([^\"”']{3,60})[\"”']", text):
-        filters["text"] = quoted[1]
-    elif (about := _ABOUT.search(text)) and not mentions(about[1], [*names.customers, *names.status]):
-        filters["text"] = about[1]
-    fields = [*names.facets, "status", "priority", "assignee", "customer"]
-    by = re.search(
-        rf"\b(?:by|per|each|every|which)\s+({'|'.join(map(re.escape, fields))})s?\b", " ".join(plain)
-    )
-    if by:
-        filters["count_by"] = by[1]
-    elif "count_by" in filters:
-        pass
-    elif "who" in plain and "most" in plain:
-        filters["count_by"] = "assignee"
-    if "oldest" in plain:
-        filters["order"] = "oldest"
-    return filters
-
-
-def _span(text: str, today: date) -> tuple[date | None, date | None] | None:
-    """Return the days that a question names, as first and last."""
-    days = [day for atom in atoms(text) if atom.kind == "date" and (day := resolve_date(atom, today))]
-    if not days:
-        for _, start, end in relative_date(text, today):
-            return start, end
-        return None
-    plain = " ".join(words(text))
-    if len(days) > 1:
-        return min(days), max(days)
-    if re.search(r"\b(since|from|starting)\b", plain):
-        return days[0], None
-    if re.search(r"\bafter\b", plain):
-        return days[0] + timedelta(days=1), None
-    if re.search(r"\bbefore\b", plain):
-        return None, days[0] - timedelta(days=1)
-    if re.search(r"\b(until|up to)\b", plain):
-        return None, days[0]
-    return days[0], days[0]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, time
 from functools import partial
 
-from bot import agent, check, gate, rewrite, verdict
+from bot import agent, check, filters, gate, rewrite, verdict
 from bot.config import RetrievalSettings, WordSettings
 from bot.evidence import Evidence, from_chunk
 from bot.retrieve import Retriever
@@ -37,7 +37,6 @@ from ingest.dates import Calendar, format_date
 from ingest.errors import ModelError
 from ingest.tickets import TicketFilter, TicketStore
 from ingest.types import Arm, Chunk, Ticket, Where
-
 
 CHECKS = "what the language model wrote did not pass the checks"
 SILENT = "the language model gave no answer"
@@ -162,6 +161,7 @@ class _Turn:
             budget=self.budget,
             retriever=self.parts.retriever,
             tickets=self.parts.tickets,
+            names=self.names,
             calendar=self.parts.calendar,
             shown=self.parts.retrieval.shown,
             compute=self.parts.compute,
@@ -199,6 +199,9 @@ class _Turn:
             await self._call("get_ticket", {"number": ticket.number}, "the question names it")
         wanted = gate.asks(self.text)
         customers = _customers(self.text, self.names.customers)
+        who = "" if self._named() or customers else filters.dangling(self.text, self.names)
+        if who and "aggregate" in wanted:
+            return f"Which customer do you mean by “{who}”?"
         if not self._named() and customers and not wanted & {"aggregate", "similar"}:
             for customer in customers[:3]:
                 if unclear := await self._by_customer(customer, wanted):
@@ -365,10 +368,18 @@ class _Turn:
         self.gaps += [step.error for step in self.tools.steps if step.error == NO_RIGHT][:1]
         if not text and not decided:
             return self._answer("not_found", self._nothing(), route, None, stop=stop)
-        gaps = [*self.gaps, *(decided.gaps if decided else ())]
+        gaps = [*self.gaps, *(decided.gaps if decided else ()), *self._unfiltered(text)]
         shape: Shape = "partial" if gaps or (decided and decided.decision == "undecided") else "answered"
         self.gaps = gaps
         return self._answer(shape, text, route, decided, stop=stop, by_code=by_code)
+
+    def _unfiltered(self, text: str) -> list[str]:
+        """Return, as a gap, the words of the question that no ticket list cited in the text is narrowed by."""
+        cited = {int(n) for group in check.MARKER.findall(text) for n in group.split(",")}
+        tables = [item for item in self.evidence.shown if item.kind == "table" and item.n in cited]
+        lost = [word for word in tables[0].unused if all(word in t.unused for t in tables)] if tables else []
+        said = ", ".join(f"“{word}”" for word in lost)
+        return [f"the ticket list is not narrowed by {said}, for which there is no filter"] if lost else []
 
     def _wrote(self, text: str) -> bool:
         return bool(text) and self.parts.model is not self.parts.fallback

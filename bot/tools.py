@@ -17,9 +17,10 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bot.evidence import Evidence, from_ticket
+from bot.filters import described, read
 from bot.gate import asks
 from bot.retrieve import Retriever
-from bot.types import Budget, EvidenceItem, Question, Step, Tool, ToolCall, Usage
+from bot.types import Budget, EvidenceItem, Gazetteer, Question, Step, Tool, ToolCall, Usage
 from ingest.atoms import atoms, resolve_date, words
 from ingest.dates import Calendar, deadline, format_date, format_duration
 from ingest.errors import TwohopError
@@ -40,7 +41,7 @@ class Run(Protocol):
 class Arguments(BaseModel):
     """Arguments of a tool: unknown names are refused."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
 class SearchDocs(Arguments):
@@ -66,22 +67,44 @@ class GetTicket(Arguments):
     number: Annotated[str, Field(min_length=1, max_length=60)]
 
 
-class FindTickets(Arguments):
-    """List or count tickets by customer, status, priority, assignee, facets, dates or words."""
+Values = str | list[str]
 
-    customer: str | None = None
-    status: str | None = None
-    priority: str | None = None
-    assignee: str | None = None
-    facets: dict[str, str] = {}
+
+class FindTickets(Arguments):
+    """List or count tickets. Every filter given must hold; several values of one mean any of them. For "how many per
+    plan" use count_by. For what somebody did or did not do ("asked for a refund", "no first reply yet") use has and lacks."""
+
+    customer: Values | None = None
+    status: Values | None = None
+    priority: Values | None = None
+    assignee: Values | None = None
+    facets: dict[str, Values] = {}
+    """Facet name to value, for example {"plan": "Team"}."""
+    not_customer: Values | None = None
+    not_status: Values | None = None
+    not_priority: Values | None = None
+    not_assignee: Values | None = None
+    not_facets: dict[str, Values] = {}
+    has: Values | None = None
+    """Actions or events that took place, by their declared names, or fields that are filled; all of them."""
+    lacks: Values | None = None
+    """Actions or events that did not take place, or fields that are empty; all of them."""
+    has_from: date | None = None
+    """First day of what is named under has."""
+    has_to: date | None = None
+    """Last day of it, included."""
     opened_from: date | None = None
     opened_to: date | None = None
+    """Last day, included."""
     updated_from: date | None = None
     updated_to: date | None = None
-    text: str | None = None
+    text: Values | None = None
+    """Words that must all occur in subject, body or resolution; of a list of texts, one must."""
+    not_text: Values | None = None
     order: Literal["newest", "oldest", "updated", "priority"] = "newest"
     limit: Annotated[int, Field(ge=1, le=50)] = 10
     count_by: str | None = None
+    """customer, status, priority, assignee or a facet."""
 
 
 class ComputeDeadline(Arguments):
@@ -128,6 +151,7 @@ class Toolbox:
         budget: Budget,
         retriever: Retriever,
         tickets: TicketStore,
+        names: Gazetteer,
         calendar: Calendar,
         shown: int,
         compute: Run,
@@ -140,6 +164,7 @@ class Toolbox:
         self._budget = budget
         self._retriever = retriever
         self._tickets = tickets
+        self._names = names
         self._calendar = calendar
         self._shown = shown
         self._compute = compute
@@ -328,12 +353,12 @@ class Toolbox:
         filters = TicketFilter(**arguments.model_dump())
         page = await self._store(lambda: self._tickets.find(filters, self._readers))
         asked = {k: v for k, v in arguments.model_dump(mode="json", exclude_defaults=True).items() if v}
-        described = ", ".join(
-            f"{name.replace('_', ' ')} {_plain(value)}"
-            for name, value in asked.items()
-            if name not in ("limit", "order")
-        )
-        lines = [f"Tickets ({described or 'all'}): {page.total} found"]
+        said = described(asked)
+        reading = read(self._standalone, self._names, self._question.now.date())
+        unused = reading.unused(asked)
+        people = page.counts if arguments.count_by in ("customer", "assignee") else {}
+        among = f", {len(people)} {arguments.count_by}{'' if len(people) == 1 else 's'}" if people else ""
+        lines = [f"Tickets ({said or 'all'}): {page.total} found{among}"]
         lines += [f"{name or '(none)'}: {count}" for name, count in page.counts.items()]
         lines += [
             " | ".join(
@@ -359,15 +384,17 @@ class Toolbox:
                 id=f"table:{json.dumps(asked, sort_keys=True)}",
                 source="tickets",
                 title="Tickets",
-                section=described,
+                section=said,
                 url="",
                 text="\n".join(lines),
                 readers=frozenset(self._tickets.settings.readers),
                 tickets=page.tickets,
+                unused=unused,
             )
         )
         self.gained += 1
-        return Result(_list([item]), (item,))
+        hint = f"; not used as a filter: {', '.join(unused)}" if unused else ""
+        return Result(_list([item]) + hint, (item,))
 
     def _deadline(self, arguments: ComputeDeadline) -> Result:
         """Compute only from values that stand in the evidence or the question: an invented 45 days is no input."""
@@ -442,10 +469,6 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise TwohopError(f"the arguments are not JSON ({error.msg}); send one JSON object") from error
-
-
-def _plain(value: object) -> str:
-    return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
 
 
 def _list(items: Sequence[EvidenceItem]) -> str:

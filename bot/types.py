@@ -61,6 +61,10 @@ class Gazetteer:
     customers: Sequence[str] = ()
     assignees: Sequence[str] = ()
     titles: Sequence[str] = ()
+    actions: Sequence[str] = ()
+    """What the settings declare that somebody did or that happened: "refund request", "charge"."""
+    synonyms: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Word of the trade to other ways of saying it."""
 
     @property
     def vocabulary(self) -> Mapping[str, Sequence[str]]:
@@ -111,6 +115,8 @@ class EvidenceItem:
     ticket: Ticket | None = None
     tickets: tuple[Ticket, ...] = ()
     """Rows of a table."""
+    unused: tuple[str, ...] = ()
+    """For a table: words that restrict the question and that no filter of the table uses."""
     derived: tuple[str, ...] = ()
     """For a computed value: the formula's inputs as they stand in other items."""
     hop: int = 1
