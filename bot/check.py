@@ -186,6 +186,12 @@ def _against(sentence: str, verdict: Verdict, items: Sequence[EvidenceItem]) -> 
     sentence may only use words that its sources or the verdict use.
     """
     plain = MARKER.sub(" ", sentence)
+    if (
+        verdict.beside
+        and _verbatim(plain, items)
+        and frozenset(stems(" ".join(verdict.beside))) & set(stems(plain))
+    ):
+        return ""  # a quotation on what the rule does not speak of
     decided = atoms(verdict.text)
     for atom in atoms(plain):
         if atom.kind in ("date", "duration") and not any(same(atom, other) for other in decided):
@@ -194,7 +200,7 @@ def _against(sentence: str, verdict: Verdict, items: Sequence[EvidenceItem]) -> 
     if months - set(words(verdict.text)):
         return "names a month that the verdict does not"
     lead = words(plain)[:2]
-    if lead and lead[0] in ("yes", "no", "si") and verdict.decision in ("yes", "no", "undecided", "due"):
+    if lead and lead[0] in ("yes", "no", "si") and (verdict.decision != "rule" or verdict.beside):
         return "gives an outcome of its own"
     held = {stem for item in items for stem in stems(f"{item.title} {item.section} {item.text}")} | set(
         stems(verdict.text)

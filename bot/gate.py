@@ -143,7 +143,7 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
         r"(can|could|should|do|does|did|will|would|is|are|was|has|have) .*\b(refund\w*|return\w*|cancel\w*|exchange\w*|claim\w*|"
         r"covered|cover|warrant\w*|credit\w*|compensat\w*|reimburs\w*|money back|owed?|get (it|them|their)|valid|overdue|breach\w*|"
         r"miss(ed)?|met|meet|expired?|respond(ed)?|response|answered|within)|notice|penalt\w+|sla|policy|rule|applies|apply|"
-        r"rights?|derecho|plazo|reembols\w*|puede|garantia|devol\w*)\b"
+        r"(does|do|is|would) (this|that|it|the same)( also| then| still)? (hold|true|apply|so|valid|count)|rights?|derecho|plazo|reembols\w*|puede|garantia|devol\w*)\b"
     ),
     "compare": re.compile(
         r"\b(compare[ds]?|comparison|versus|vs|differ(s|ence|ences|ent)?|better|cheaper|longer|shorter|higher|faster|more expensive|rather than|"

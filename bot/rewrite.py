@@ -43,14 +43,14 @@ async def standalone(
 
     A first question is returned as typed, with absolute dates, and no model is asked.
 
-    The model's proposal is taken only if it adds nothing; else the rewrite by rule; `numbers` are the ticket numbers
+    The model's proposal is taken only if it adds and loses nothing; else the rewrite by rule; `numbers` are the ticket numbers
     that the question itself names.
     """
-    by_rule = absolute(question)
+    asked = absolute(question)
     if not question.history:
-        return by_rule, ()
+        return asked, ()
     said: tuple[Reply, ...] = ()
-    by_rule = follow_up(by_rule, question.history, names, label, numbers)
+    by_rule = follow_up(asked, question.history, names, label, numbers)
     thread = "\n".join(f"Q: {turn.standalone}\nA: {turn.text}" for turn in question.history[-6:])
     ask = f"{thread}\nQ: {question.text}\nToday is {format_date(question.now.date())}."
     try:
@@ -65,9 +65,12 @@ async def standalone(
         proposal: object = json.loads(reply.text)["question"] if reply.text else ""
     except (ModelError, json.JSONDecodeError, KeyError, TypeError):
         proposal = ""
-    if isinstance(proposal, str) and proposal.strip() and not adds(proposal, f"{ask}\n{by_rule}"):
-        return proposal.strip(), said
-    return by_rule, said
+    if not isinstance(proposal, str) or not proposal.strip():
+        return by_rule, said
+    # Nothing may be lost either: "and 4821?" is not about the ticket before it.
+    if adds(proposal, f"{ask}\n{by_rule}") or adds(asked, proposal):
+        return by_rule, said
+    return proposal.strip(), said
 
 
 def adds(proposal: str, known: str) -> str:
@@ -134,7 +137,15 @@ def follow_up(
 def _swap(text: str, before: str, names: Gazetteer, numbers: Sequence[str], label: str) -> str:
     """Ask the last question again with the ticket, facet value or customer that the follow-up names instead."""
     if numbers:
-        swapped = re.sub(rf"(?:#|{re.escape(label)})?\b\d{{3,}}\b", f"{label}{numbers[-1]}", before, count=1)
+        # In a code ("ALB-1207") only the digits are swapped, and a code named whole stands for itself.
+        code = re.search(r"\b[A-Z][A-Z0-9]*[-_](?=\d{3,}\b)", before)
+        own = bool(code) and not before.startswith(label, code.start() if code else 0)
+        swapped = re.sub(
+            rf"(?:#|{re.escape(label)}|(?<=-)|(?<=_))?\b\d{{3,}}\b",
+            numbers[-1] if own else f"{label}{numbers[-1]}",
+            before,
+            count=1,
+        )
         return swapped if swapped != before else ""
     options = [*names.facets.values(), names.priority, names.status, names.customers]
     out = before

@@ -151,6 +151,8 @@ class Verdict:
     rule: Rule | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     gaps: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    """Words of the question that the rule does not speak of; what the sources say of them may stand beside it."""
     overruled: tuple[str, ...] = ()
     """Ids of the evidence items whose rules say something else and lost."""
 

@@ -9,15 +9,17 @@ computed from the record's own dates and compared with the time of the request, 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from bot.types import Decision, Verdict
 from bot.verdict.case import Case, case_of, cases_in, put
 from bot.verdict.choose import Candidate, about_action, about_words, candidates, choose
-from bot.verdict.topic import ACTS, heads, topic_of, wants_verdict
+from bot.verdict.topic import ACTS, heads, other_focus, topic_of, wants_verdict
 from bot.verdict.wording import numbered, worded
-from ingest.atoms import stems
-from ingest.dates import Calendar
+from ingest.atoms import atoms, same, stems, words
+from ingest.dates import Calendar, format_duration
+from ingest.rules import topics
 from ingest.types import Chunk
 
 __all__ = [
@@ -52,15 +54,38 @@ def decide(
     """
     rules = candidates(chunks, case, vocabulary)
     topic = topic_of(text, vocabulary, synonyms)
-    for matters in _matters(topic, case, rules, vocabulary, synonyms, actions):
-        choices = [(choose(about, action, case, anchors, now), action) for action, about in matters]
-        verdicts = [worded(choice, action, case, calendar, now) for choice, action in choices if choice]
+    for matters in _matters(text, topic, case, rules, vocabulary, synonyms, actions):
+        verdicts = []
+        for action, about in matters:
+            choice = choose(about, action, case, anchors, now)
+            beside = _beside(text, topic, about, case, actions) if choice else ()
+            # Without a declared action the topic's words are all there is to tell that a rule is meant.
+            if choice and (action or not beside):
+                asked = replace(case, beside=beside, focus=not other_focus(text))
+                verdicts.append(worded(choice, action, asked, calendar, now))
         if verdicts:
             return together(verdicts)
     return None
 
 
+def _beside(
+    text: str, topic: frozenset[str], about: Sequence[Candidate], case: Case, actions: Collection[str]
+) -> tuple[str, ...]:
+    """Return the words of the question that neither the matter's rules nor the case nor a declared action speak of.
+
+    "Is 4812 entitled to a refund to another card?" is not answered by how long there is time for a refund.
+    """
+    known = {stem for action in actions for stem in stems(action)}
+    known |= {stem for c in about if c.fit != "no" for stem in topics(c.rule)}
+    if case.evidence:
+        known |= set(stems(f"{case.text} {case.customer} {case.label}"))
+    return tuple(
+        dict.fromkeys(word for word in words(text) if (own := frozenset(stems(word)) & topic) and own - known)
+    )
+
+
 def _matters(
+    text: str,
     topic: frozenset[str],
     case: Case,
     rules: list[Candidate],
@@ -74,14 +99,28 @@ def _matters(
         yield [(action, about_action(rules, wanted, synonyms)) for action, wanted in named]
     else:
         yield [("", about_words(rules, topic))]
+    if not named and case.stated:
+        # "The FAQ says 14 days, is that so on Team?" means what a rule of 14 days is about.
+        quoted = [c for c in rules if c.rule.amount and _states(c, case)]
+        yield [
+            (action, about_action(rules, wanted, synonyms))
+            for action in actions
+            if (wanted := frozenset(stems(action)) - ACTS) and about_action(quoted, wanted, synonyms)
+        ]
     if frozenset(stems("sla")) & topic:
         # A question about the service level means every target that is set in hours.
         timed = [c for c in rules if c.rule.unit in ("hour", "business_hour")]
         yield [(action, about_action(timed, frozenset(stems(action)) - ACTS, synonyms)) for action in actions]
-    if case.evidence and not topic:
+    if case.evidence and not topic and not other_focus(text):
         # "Are they entitled to it?": what it is stands in the ticket.
         told = heads(topic_of(case.text, vocabulary, synonyms), actions)
         yield [(action, about_action(rules, wanted, synonyms)) for action, wanted in told]
+
+
+def _states(candidate: Candidate, case: Case) -> bool:
+    rule = candidate.rule
+    own = atoms(format_duration(rule.amount, rule.unit)) if rule.amount and rule.unit else ()
+    return any(same(atom, other) for atom in case.stated for other in own)
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:
@@ -99,5 +138,6 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
         verdicts[0].rule,
         verdicts[0].facts,
         tuple(gap for verdict in verdicts for gap in verdict.gaps),
+        tuple(dict.fromkeys(word for verdict in verdicts for word in verdict.beside)),
         tuple(id_ for verdict in verdicts for id_ in verdict.overruled),
     )

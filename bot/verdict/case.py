@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from ingest.atoms import Atom, atoms, mentions, resolve_date, stems, words
 from ingest.dates import format_date
@@ -13,17 +13,23 @@ from ingest.types import Ticket
 
 _TURNED = re.compile(
     r"\b(too late|expired?|lapsed?|is over|was over|missed|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late|"
-    r"refused?|denied|rejected|declined|not (entitled|eligible|covered|allowed)|ineligible|already over|over when)\b"
+    r"fuera de plazo|demasiado tarde|tarde|vencid[oa]|caducad[oa]|pasad[oa] (el|de) plazo|no tiene derecho|refused?|denied|rejected|declined|not (entitled|eligible|covered|allowed)|ineligible|already over|over when)\b"
 )
 """Words of a question whose literal yes means that the time is over."""
 
 
+_WHEN = re.compile(
+    r"\b((until|till|by|since) when|when (is|does|do|will|can|must|should|did) .*\b(last|latest|end|ends|over|expires?|closes?|lapses?|due|run out|deadline)|"
+    r"(last|latest) (day|date|moment)|what (is|was) the (last|latest|deadline|due)|how (long|much longer|much (more )?time|many (more )?days)|"
+    r"deadline|hasta cuando|hasta que dia)\b"
+)
+"""Words of a question that wants the last day."""
 _INDIRECT = re.compile(
     r"\b(check|know|knows|tell|see|ask|asks|asked|asking|sure|wonder(ing)?|confirm)( \w+)? if\b"
 )
 _SUPPOSES = re.compile(
-    r"\b(if|suppos(e|ed|ing)|assum(e|ed|ing)|imagine|hypothetically|had (it|they|he|she|the|this|that)|were (it|they) on|"
-    r"would (it|they|this|that|have|still)|si (fuera|hubiera|estuviera|tuviera))\b"
+    r"\b(if|suppos(e|ed|ing)|assum(e|ed|ing)|imagine|hypothetically|had (it|they|he|she|the|this|that|ticket|\d+)|had \S+ (\S+ )?been|"
+    r"were (it|they) on|would (it|they|this|that|have|still)|(fuera|hubiera|estuviera|tuviera|pagara)(n|mos)?)\b"
 )
 """Words of a question about a case as it is not."""
 
@@ -40,6 +46,8 @@ class Case:
     opened: datetime | None = None
     text: str = ""
     subject: str = ""
+    asked: str = ""
+    """The question."""
     evidence: str = ""
     """Id of the evidence item that holds it; empty when the question itself states it."""
     customer: str = ""
@@ -49,6 +57,12 @@ class Case:
     """What the question takes for granted and the record denies, as sentences."""
     stated: tuple[Atom, ...] = ()
     """Durations that the question states."""
+    beside: tuple[str, ...] = ()
+    """Words of the question that the rule does not speak of."""
+    focus: bool = True
+    """The question asks whether or how long, not who, where or how much."""
+    when: bool = False
+    """The question asks for the last day, not whether it is over."""
     turned: bool | None = False
     """The question asks whether the time is over, not whether it still runs; None where it asks which of the two."""
 
@@ -93,7 +107,7 @@ def case_in(
             events[anchor] = day
         else:
             actions["request"] = day
-    return Case("this case", facts, events, actions, text=text, subject=text)
+    return Case("this case", facts, events, actions)
 
 
 def cases_in(
@@ -113,6 +127,8 @@ def put(text: str, case: Case, vocabulary: Mapping[str, Collection[str]], now: d
     plain = " ".join(words(text))
     case = replace(
         case,
+        asked=text,
+        when=bool(_WHEN.search(plain)),
         turned=None if re.search(r"\bor\b.*\bmet\b|\bmet\b.*\bor\b", plain) else bool(_TURNED.search(plain)),
         stated=tuple(atom for atom in atoms(text) if atom.kind == "duration"),
     )
@@ -132,16 +148,35 @@ def _supposing(text: str, case: Case, others: Mapping[str, str], now: datetime) 
     """Put the values and the date that the question supposes in the place of the record's."""
     said = case_in(text, {}, [name for name in case.events if name != "opening"], now)
     asked = said.actions.get("request")
+    moved = _moved(text)
+    actions = {name: asked or moment + moved for name, moment in case.actions.items()}
+    first = next(iter(actions.values()), asked)
     supposed = [f"{name} {value} instead of {case.facts[name]}" for name, value in others.items()]
     supposed += [f"the {name} on {format_date(day)}" for name, day in said.events.items()]
-    supposed += [f"the request on {format_date(asked)}"] if asked else []
+    supposed += [f"the request on {format_date(first)}"] if first and (asked or moved) else []
     return replace(
         case,
         facts={**case.facts, **others},
         events={**case.events, **said.events},
-        actions=dict.fromkeys(case.actions, asked) if asked else case.actions,
+        actions=actions,
+        stated=() if moved else case.stated,
         supposed=tuple(supposed),
     )
+
+
+def _moved(text: str) -> timedelta:
+    """Return by how much a question moves an action: "two days earlier" is minus two days."""
+    for atom in atoms(text):
+        then = re.match(r"\W*(earlier|sooner|before\b(?! the)|later|afterwards)", text[atom.end :])
+        if atom.kind == "duration" and then:
+            amount, unit = atom.value.split()
+            span = {"hour": timedelta(hours=1), "week": timedelta(weeks=1)}.get(unit, timedelta(days=1))
+            return (
+                int(amount) * span * (1 if then[1] in ("later", "afterwards") else -1)
+                if amount.isdigit()
+                else timedelta()
+            )
+    return timedelta()
 
 
 def _other_values(text: str, case: Case, vocabulary: Mapping[str, Collection[str]]) -> Mapping[str, str]:

@@ -65,7 +65,8 @@ def candidates(
     """Return every rule of the chunks with its scope, and whether it fits the case."""
     keyed = {name: values for name, values in vocabulary.items() if name != "status"}
     named = frozenset(stem for values in keyed.values() for value in values for stem in stems(value))
-    told, titled = frozenset(stems(case.text)), frozenset(stems(case.subject))
+    told = frozenset(stems(f"{case.text} {case.asked}"))
+    titled = frozenset(stems(f"{case.subject} {case.asked}"))
     rules = {
         (rule.uri, rule.text, rule.amount, rule.unit, rule.labels): (rule, chunk)
         for chunk in chunks
@@ -104,28 +105,42 @@ def _objects(rule: Rule) -> tuple[frozenset[str], ...]:
 
 
 def about_action(
-    candidates: list[Candidate], wanted: frozenset[str], synonyms: Mapping[str, Sequence[str]]
+    candidates: Sequence[Candidate], wanted: frozenset[str], synonyms: Mapping[str, Sequence[str]]
 ) -> list[Candidate]:
     """Keep the rules about a declared action: the ones that name it, in their own words or their section's heading.
 
     A document's title says what most of it is about, not what each of its rules sets; it counts only for a rule that
-    names what the case is about, and for a document none of whose rules names the action nearer.
+    names what the case is about, and for a document none of whose rules names the action nearer. A rule that denies
+    one thing ("a missed target gives no credit") is about that thing alone.
     """
+    fitting = [c for c in candidates if not (denied := _denied(c.rule)) or wanted & denied]
     near = [
         c
-        for c in candidates
+        for c in fitting
         if wanted <= topics(replace(c.rule, headings=c.rule.headings[1:]))
         or wanted <= topic_of(" ".join([c.rule.text, *c.rule.labels, *c.rule.headings[1:]]), {}, synonyms)
     ]
     documents = {c.rule.uri for c in near}
-    titled = [c for c in candidates if wanted <= topics(c.rule) and (c.named or c.rule.uri not in documents)]
+    titled = [c for c in fitting if wanted <= topics(c.rule) and (c.named or c.rule.uri not in documents)]
     return near + [c for c in titled if c not in near]
+
+
+def _denied(rule: Rule) -> frozenset[str]:
+    """Return what a rule says there is none of: the credit of "gives no credit"; empty where it forbids an act."""
+    if rule.polarity != "forbids" or rule.labels:
+        return frozenset()
+    found = re.search(
+        r"\b(?:gives?|given|get|gets|have|has|is|are|offers?|pays?) no (?!longer|such|right)([\w-]+(?: [\w-]+)?)",
+        rule.text,
+    )
+    return frozenset(stems(found[1])) - GENERIC if found else frozenset()
 
 
 def about_words(candidates: list[Candidate], wanted: frozenset[str]) -> list[Candidate]:
     """Keep the rules that share the most telling words with the question, and enough of them."""
     if not wanted:
         return []
+    candidates = [c for c in candidates if not (denied := _denied(c.rule)) or wanted & denied]
     of = {id(candidate): topics(candidate.rule) for candidate in candidates}
     weight = {stem: 1 / (1 + sum(stem in topic for topic in of.values())) ** 0.5 for stem in wanted}
     scores = [(sum(weight.get(stem, 0) for stem in of[id(c)]), c) for c in candidates if c.fit != "no"]

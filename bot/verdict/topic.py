@@ -16,13 +16,24 @@ GENERIC = frozenset(
         "due end ends close closed expire possible right want like know please tell shop store user person one now today make "
         "back happen charge payment fee period buyer order item purchase billing compare compared difference different longer "
         "shorter higher faster better annual monthly see look say says said somebody someone valid count hold holds true "
-        "answer answered cliente tiene derecho plazo puede"
+        "answer answered cliente tiene derecho plazo puede instead faq faqs docs documentation article page correct true sure check "
+        "confirm need needs want wants try tell told think thought mate guys folks cheers hey quick urgent really actually exactly "
+        "ok late too past fuera tarde over before earlier sooner later afterwards been had would suppose supposing assume assuming imagine "
+        "missed refused denied rejected declined lapsed overdue qualify qualified made within during hi hello thanks thank wondering obliged run runs ran out kindly colleague boss friend word words reply short only just simply plain good fine okay go through process processed "
+        "honour honor owe owed owes grant granted issue issued due offer offered full fully whole money ticket's yes no "
+        "según dice todavía aún hoy recibir dar"
     )
 )
 """Words that ask for a rule without saying which."""
 
 ACTS = GENERIC | frozenset(stems("claim claimed request requested application report reported"))
 """Words of an action's name that say somebody acted, not about what: the refund of a "refund request"."""
+
+
+_OTHER_FOCUS = re.compile(
+    r"\b(who|whom|whose|where|why|quien|donde|por que|cuanto dinero|"
+    r"how (?!long\b|many (?:\w+ )?(?:days?|hours?|weeks?|months?)\b|much (?:\w+ )?(?:time|longer)\b|soon\b|fast\b|quickly\b|late\b|early\b|far\b)\w+)\b"
+)
 
 
 def topic_of(
@@ -37,7 +48,12 @@ def topic_of(
     named = {
         stem for values in vocabulary.values() for value in mentions(text, values) for stem in stems(value)
     }
-    return (frozenset(stems(plain)) - GENERIC - named) | frozenset(s for word in added for s in stems(word))
+    said = frozenset(
+        stem for word in added for other in synonyms[word] if _says(text, other) for stem in stems(other)
+    )
+    return (frozenset(stems(plain)) - GENERIC - named - said) | frozenset(
+        stem for word in added for stem in stems(word)
+    )
 
 
 def _says(text: str, phrase: str) -> bool:
@@ -60,6 +76,11 @@ def heads(topic: frozenset[str], actions: Collection[str]) -> list[tuple[str, fr
         if wanted and wanted <= topic:
             heads.append((action, wanted))
     return heads
+
+
+def other_focus(text: str) -> bool:
+    """Tell whether a question asks for something else than whether a rule holds or how long: who, where, why, how much."""
+    return bool(_OTHER_FOCUS.search(" ".join(words(text))))
 
 
 def wants_verdict(

@@ -66,49 +66,46 @@ def _apply(
     best: Candidate, others: Sequence[Candidate], action: str, case: Case, calendar: Calendar, now: datetime
 ) -> Verdict:
     rule = best.rule
-    used = [case.evidence] if case.evidence else []
-    used.append(best.chunk.id)
     own, ticket = cite(best.chunk.id), cite(case.evidence)
     why = f"Rule applied: {_place(rule)}: {_quote(rule)} {own}."
     before = _supposing(case)
     if rule.amount is None or rule.unit is None:
         allowed = rule.polarity == "allows"
-        lead = "Yes" if allowed is not case.turned else "No"
-        said = f"sets no time limit {ticket}{own}" if allowed else f"gives no such right {ticket}{own}"
-        premises = "".join(f"{premise}. " for premise in case.premises)
-        lead = f"{premises}{lead}. " if case.evidence else premises
-        text = f"{before}{lead}For {_who(case, best)} the rule {said}. {why}"
-        return _with_others("yes" if allowed else "no", text, best, others, used, case, ())
+        said = "sets no time limit" if allowed else "gives no such right"
+        text = (
+            f"{before}{_outright(allowed, case)}For {_who(case, best)} the rule {said} {ticket}{own}. {why}"
+        )
+        return _verdict("yes" if allowed else "no", text, best, others, case)
     event = event_of(rule, case, bool(action))
     if event is None:
-        wanted = rule.anchor or "event it runs from"
         text = f"{before}The rule for {_who(case, best)} is {_said(rule)} {own}. {why}"
-        gap = f"the date of the {wanted} is not in {case.label}"
-        decision: Decision = "undecided" if case.evidence else "rule"
-        return _with_others(decision, text, best, others, used, case, (gap,) if case.evidence else ())
+        gap = f"the date of the {rule.anchor or 'event it runs from'} is not in {case.label}"
+        return (
+            _verdict("undecided", text, best, others, case, (gap,))
+            if case.evidence
+            else _verdict("rule", text, best, others, case)
+        )
     _, start = event
     end = deadline(start, rule.amount, rule.unit, calendar, before=rule.before)
     when, what = _moment(action, rule, case, now)
-    formula = end.formula
+    computed = f"Computed: {end.formula}. {why}"
+    until = f"{'it had to be done by' if rule.before else 'it runs until'} {format_date(end.at)}"
     if when is None:
-        gone = (
+        past = (
             ""
             if end.met_by(now)
             else f" That is past by now: {end.margin(now).text.replace('after', 'since')}."
         )
-        text = (
-            f"{before}For {_who(case, best)} it is due by {format_date(end.at)}: {_said(rule)} {ticket}{own}.{gone} "
-            f"Computed: {formula}. {why}"
-        )
-        return _with_others("due", text, best, others, used, case, ())
+        until = f"it is due by {format_date(end.at)}" if rule.unit in ("hour", "business_hour") else until
+        text = f"{before}For {_who(case, best)} {until}: {_said(rule)} {ticket}{own}.{past} {computed}"
+        return _verdict("due", text, best, others, case)
     met = end.met_by(when)
-    until = f"{'it had to be done by' if rule.before else 'it runs until'} {format_date(end.at)}"
     text = (
-        f"{before}{_lead(met, case, rule)}. For {_who(case, best)} the rule is {_said(rule)}, so {until}; {what} came on "
-        f"{format_date(when)}, {end.margin(when).text} {ticket}{own}. Computed: {formula}. {why}"
+        f"{before}{_lead(met, case, rule, end.at)}For {_who(case, best)} the rule is {_said(rule)}, so {until}; "
+        f"{what} came on {format_date(when)}, {end.margin(when).text} {ticket}{own}. {computed}"
     )
     gaps = tuple(f"to be checked by a person: {condition}" for condition in rule.conditions)
-    return _with_others("yes" if met else "no", text, best, others, used, case, gaps)
+    return _verdict("yes" if met else "no", text, best, others, case, gaps)
 
 
 def _supposing(case: Case) -> str:
@@ -127,7 +124,19 @@ def _corrections(case: Case, rule: Rule) -> tuple[str, ...]:
     )
 
 
-def _lead(met: bool, case: Case, rule: Rule) -> str:
+def _outright(allowed: bool, case: Case) -> str:
+    premises = "".join(f"{premise}. " for premise in case.premises)
+    if not case.evidence or _neutral(case):
+        return premises
+    return f"{premises}{'Yes' if allowed is not case.turned else 'No'}. "
+
+
+def _neutral(case: Case) -> bool:
+    """Tell whether the question asks for more than the rule says, so that no yes or no of the rule's answers it."""
+    return bool(case.beside) or not case.focus
+
+
+def _lead(met: bool, case: Case, rule: Rule, end: date | datetime) -> str:
     """Answer the question as it was put: "is it too late?" is answered no where the time still runs."""
     target = rule.unit in ("hour", "business_hour")
     said = (
@@ -138,18 +147,27 @@ def _lead(met: bool, case: Case, rule: Rule) -> str:
         else "it is past"
     )
     if wrong := _corrections(case, rule):
-        return f"{'. '.join(wrong)}. By the rule that applies {said}"
+        return f"{'. '.join(wrong)}. By the rule that applies {said}. "
+    if _neutral(case):
+        return ""
+    if case.when:
+        return f"Until {format_date(end)}. "
     if case.turned is None:
-        return f"{said[0].upper()}{said[1:]}"
+        return f"{said[0].upper()}{said[1:]}. "
     if case.turned:
-        return f"{'No' if met else 'Yes'}, {said}"
-    return f"{'Yes' if met else 'No'}{', ' + said if target else ''}"
+        return f"{'No' if met else 'Yes'}, {said}. "
+    return f"{'Yes' if met else 'No'}{', ' + said if target else ''}. "
 
 
 def _moment(action: str, rule: Rule, case: Case, now: datetime) -> tuple[date | datetime | None, str]:
     """Return the time that is compared with the deadline, and what it is called."""
     if action and action in case.actions:
         return case.actions[action], f"the {action}"
+    if case.when and case.evidence and rule.unit not in ("hour", "business_hour"):
+        return (
+            None,
+            "",
+        )  # nothing was asked for yet, as far as the record says, and the last day is the answer
     if not case.evidence and "request" in case.actions:
         return case.actions["request"], "the request"
     about = topics(rule)
@@ -164,34 +182,39 @@ def _moment(action: str, rule: Rule, case: Case, now: datetime) -> tuple[date | 
     return now, "the question"
 
 
-def _with_others(
+def _verdict(
     decision: Decision,
     text: str,
     best: Candidate,
     others: Sequence[Candidate],
-    used: list[str],
     case: Case,
-    gaps: tuple[str, ...],
+    gaps: tuple[str, ...] = (),
 ) -> Verdict:
+    """Return the verdict with a note on each rule that says something else, and why it lost."""
     seen = {best.outcome}
     notes: list[str] = []
+    overruled: list[str] = []
     for other in sorted(others, key=lambda c: (c.rule.authority != "chat", c.precedence), reverse=True):
         if other.outcome in seen or len(notes) == 2:
             continue
         seen.add(other.outcome)
-        used.append(other.chunk.id)
+        overruled.append(other.chunk.id)
         notes.append(
             f"{_place(other.rule)} says {_said(other.rule)} {cite(other.chunk.id)}; {_because(best, other)}."
         )
-    overruled = tuple(used[len(used) - len(notes) :]) if notes else ()
+    if case.beside:
+        named = ", ".join(f"“{word}”" for word in case.beside)
+        gaps = (*gaps, f"the rule does not speak of {named}")
+    own = [case.evidence] if case.evidence else []
     return Verdict(
-        decision,
-        " ".join([text, *notes]),
-        tuple(dict.fromkeys(used)),
-        best.rule,
-        dict(case.facts),
-        gaps,
-        overruled,
+        decision="rule" if _neutral(case) and decision in ("yes", "no") else decision,
+        text=" ".join([text, *notes]),
+        used=tuple(dict.fromkeys([*own, best.chunk.id, *overruled])),
+        rule=best.rule,
+        facts=dict(case.facts),
+        gaps=gaps,
+        beside=case.beside,
+        overruled=tuple(overruled),
     )
 
 

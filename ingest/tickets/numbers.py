@@ -11,9 +11,9 @@ from ingest.atoms import atoms, fold
 from ingest.errors import ConfigError
 
 _JOIN = r"[\s\-_\u2010-\u2015:.]{0,3}"
-_WORDS = r"tickets?|cases?|incidents?|tiques?|tiquets?|incidencias?|casos?"
+_WORDS = r"tickets?|(?<!\bin )cases?|incidents?|tiques?|tiquets?|incidencias?|casos?"
 _LABEL = r"(?:numbers?|nos?\b\.?|nr\b\.?|num\b\.?|n[ºo°]\.?|numeros?|ids?\b)"
-_AFTER_WORD = re.compile(rf"(?<!\w)(?<!\bin )(?:{_WORDS})(?:\s*{_LABEL})?[\s:/#]*[\"'“‘(\[]?\s*$")
+_AFTER_WORD = re.compile(rf"(?<!\w)(?:{_WORDS})(?:\s*{_LABEL})?[\s:/#]*[\"'“‘(\[]?\s*$")
 _LISTED = re.compile(r"[\s\"'”’)\]]*(?:[,;/&+]|(?:[,;]\s*)?\b(?:and|or|y|e|o|u|vs\.?|versus)\b)[\s\"'“‘(\[]*")
 _JOINED_BEFORE = re.compile(r"(?:\w[-_./:,@+#\u2010-\u2015]|[€$£¥]\s?|/)$")
 _GLUED_BEFORE = re.compile(r"(?:\w[-_.@+\u2010-\u2015]|[€$£¥]\s?)$")
