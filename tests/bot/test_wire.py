@@ -436,6 +436,23 @@ async def test_a_follow_up_is_rewritten_under_the_same_checks(
     assert "Lucía" in answered.text or "Assignee" in answered.text
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("and 4821?", "4821"),
+        ("what about TCK-4182?", "4182"),
+        ("what about the one the same shop opened yesterday?", "25 September 2026"),
+        ("and for Bodegas Nieto?", "Bodegas Nieto"),
+    ],
+)
+async def test_a_rewrite_that_loses_what_the_follow_up_names_is_not_used(
+    sample: Desk, text: str, kept: str
+) -> None:
+    async with wired(sample, says(json.dumps({"question": QUESTION})), says(""), forever=True) as (parts, _):
+        answered = await asked(sample, parts, text, history=(TURN,))
+    assert kept in answered.standalone
+
+
 async def test_no_other_customers_ticket_reaches_a_prompt_over_the_wire(sample: Desk) -> None:
     curious = calls(
         ("get_ticket", {"number": "4821"}),
