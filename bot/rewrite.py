@@ -137,7 +137,15 @@ def follow_up(
 def _swap(text: str, before: str, names: Gazetteer, numbers: Sequence[str], label: str) -> str:
     """Ask the last question again with the ticket, facet value or customer that the follow-up names instead."""
     if numbers:
-        swapped = re.sub(rf"(?:#|{re.escape(label)})?\b\d{{3,}}\b", f"{label}{numbers[-1]}", before, count=1)
+        # In a code ("ALB-1207") only the digits are swapped, and a code named whole stands for itself.
+        code = re.search(r"\b[A-Z][A-Z0-9]*[-_](?=\d{3,}\b)", before)
+        own = bool(code) and not before.startswith(label, code.start() if code else 0)
+        swapped = re.sub(
+            rf"(?:#|{re.escape(label)}|(?<=-)|(?<=_))?\b\d{{3,}}\b",
+            numbers[-1] if own else f"{label}{numbers[-1]}",
+            before,
+            count=1,
+        )
         return swapped if swapped != before else ""
     options = [*names.facets.values(), names.priority, names.status, names.customers]
     out = before
