@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from bot.filters import read, whole_codes
+from bot.filters import only_counts, read, whole_codes
 from bot.gate import asks
 from bot.types import Budget, EvidenceItem, Gazetteer, Message, Reply, Tool, ToolCall
 from ingest.atoms import codes, mentions, sentences, stems, words, written_out
@@ -106,7 +106,7 @@ class OfflineModel:
             parts += [_resolved(item) for item in rows]
         elif rows and not tables:
             parts += [line for item in rows for line in _fields(item, text, wanted)]
-        if parts and not ("rule" in wanted or "compare" in wanted):
+        if parts and (only_counts(text) or not ("rule" in wanted or "compare" in wanted)):
             return "\n".join(parts)
         lines = self._lines(text, docs, names)
         if not lines or not self._enough(text, lines, docs):

@@ -260,7 +260,12 @@ class _Turn:
         if not chosen and tickets and not gate.asks(self.text) & {"similar", "aggregate"}:
             chosen = list(tickets)
         asked, vocabulary, now = self._asked(), self.names.vocabulary, self.question.now
-        told = verdict.cases_in(asked, vocabulary, self.parts.tickets.settings.events, now)
+        # "How many refunds did Team customers ask for?" counts; it asks for no rule.
+        told = (
+            ()
+            if filters.only_counts(self.text)
+            else verdict.cases_in(asked, vocabulary, self.parts.tickets.settings.events, now)
+        )
         cases = [verdict.case_of(t, self.tools.label(t.number), f"ticket:{t.number}") for t in chosen[:4]]
         return tuple(verdict.put(asked, case, vocabulary, now) for case in cases or told)
 

@@ -99,7 +99,8 @@ class FindTickets(Arguments):
     updated_from: date | None = None
     updated_to: date | None = None
     text: Values | None = None
-    """Words that must all occur in subject, body or resolution; of a list of texts, one must."""
+    """Words that must all occur in subject, body or resolution; of a list of texts, one must.
+    In double quotes they must stand side by side."""
     not_text: Values | None = None
     order: Literal["newest", "oldest", "updated", "priority"] = "newest"
     limit: Annotated[int, Field(ge=1, le=50)] = 10

@@ -15,7 +15,7 @@ from bot.types import Gazetteer
 from ingest.atoms import NUMBERS, UNITS, codes, fold, mentions, stems, words
 from ingest.dates import format_date
 
-__all__ = ["Reading", "dangling", "described", "read", "whole_codes"]
+__all__ = ["Reading", "dangling", "described", "only_counts", "read", "whole_codes"]
 
 
 def _set(text: str) -> frozenset[str]:
@@ -211,6 +211,12 @@ def dangling(text: str, names: Gazetteer) -> str:
         if not match or not names.customers or mentions(text, names.customers)
         else text[match.start() : match.end()]
     )
+
+
+def only_counts(text: str) -> bool:
+    """Tell whether a question asks for tickets, their number or a list, and for nothing else."""
+    asked = [wanted for part in _ANOTHER.split(text) if (wanted := asks(part))]
+    return bool(asked) and all("aggregate" in wanted for wanted in asked)
 
 
 def read(text: str, names: Gazetteer, today: date) -> Reading:
@@ -669,9 +675,12 @@ class _Reader:
         self._take(places, "text")
         self._add(name, said)
         for head, others in self._names.synonyms.items():
-            if stems(head) == stems(said) or any(stems(other) == stems(said) for other in others):
-                for other in (head, *others):
-                    self._add(name, other)
+            ways = (head, *others)
+            if any(stems(way) == stems(said) for way in ways):
+                # What holds a shorter way is found by it; several words are looked for side by side.
+                for way in ways:
+                    if not any(other != way and fold(other) in fold(way) for other in (said, *ways)):
+                        self._add(name, f'"{way}"' if " " in way else way)
 
     def _counted_noun(self) -> None:
         """Read "how many refunds": the thing counted is the one action that begins so."""

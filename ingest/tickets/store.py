@@ -119,7 +119,10 @@ class TicketFilter:
     updated_from: date | datetime | None = None
     updated_to: date | datetime | None = None
     text: Values = None
-    """Words that must all occur in subject, body or resolution, also inside longer words; of several texts, one."""
+    """Words that must all occur in subject, body or resolution, also inside longer words; of several texts, one.
+
+    In double quotes they must stand side by side.
+    """
     not_text: Values = None
     order: Order = "newest"
     limit: int = 10
@@ -799,6 +802,8 @@ def _each(values: Values) -> tuple[str, ...]:
 
 
 def _holds(column: Column[str], text: str) -> ColumnElement[bool]:
+    if len(text) > 2 and text[0] == text[-1] == '"':
+        return column.contains(fold(text[1:-1]), autoescape=True)
     said = [word.strip(".,;:!?¿¡\"'()") or word for word in fold(text).split()]
     return and_(true(), *(column.contains(word, autoescape=True) for word in said))
 

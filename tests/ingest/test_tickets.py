@@ -214,6 +214,9 @@ def test_days_are_the_desks_and_inclusive(store: TicketStore) -> None:
 
 def test_words_are_found_inside_text_and_wildcards_are_only_characters(store: TicketStore) -> None:
     assert numbers(store, text="money BACK") == ["4812"]
+    assert numbers(store, text="back OUR money") == ["4812"]
+    assert numbers(store, text='"back our money"') == []
+    assert numbers(store, text='"our MONEY back"') == ["4812"]
     assert numbers(store, text="err_sso-4032") == ["4182"]
     assert numbers(store, text="100%") == ["4182"]
     assert numbers(store, text="%") == ["4182"]
