@@ -163,7 +163,7 @@ class Report:
             table.add_column(title, justify="right", no_wrap=True)
         for row in self.rows:
             shares = (row.median_share, row.p95_share, row.own_median_share, row.own_p95_share)
-            cells = [f"{row.median_ms:.2f}", f"{row.p95_ms:.2f}", *(f"{share:.3f}" for share in shares)]
+            cells = [_short(value) for value in (row.median_ms, row.p95_ms, *shares)]
             table.add_row(row.name, str(row.samples), *cells)
         return table
 
@@ -174,6 +174,11 @@ class Report:
             "memory (MB): " + ", ".join(f"{name} {mb:.0f}" for name, mb in self.memory_mb.items()),
             "machine: " + ", ".join(f"{name} {fact}" for name, fact in self.machine.items()),
         )
+
+
+def _short(value: float) -> str:
+    """Write a number with three digits that count, and all of those before the point."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def rows(samples: Mapping[str, Sequence[Sample]]) -> tuple[Row, ...]:
@@ -321,7 +326,6 @@ class _Bench:
             budget=Budget.start(parts.limits),
             retriever=parts.retriever,
             tickets=parts.tickets,
-            names=parts.names(),
             calendar=parts.calendar,
             shown=parts.retrieval.shown,
             compute=parts.compute,

@@ -142,7 +142,8 @@ def test_p95_is_the_nearest_rank(values: Sequence[float], expected: float) -> No
 
 
 def test_the_report_prints_what_was_computed_and_what_it_depends_on() -> None:
-    found = rows({UNIT: [Sample(0.02, 0.02)], "gate": [Sample(0.001)]})
+    taken = {UNIT: [Sample(0.02, 0.02)], "gate": [Sample(0.001)], "whole turn, hybrid": [Sample(123.4, 3.4)]}
+    found = rows(taken)
     report = Report(found, 3, 7, machine(HashingEmbedder()), {"at the start": 80.4, "after the run": 612.0})
     printed = io.StringIO()
     Console(width=80, file=printed).print(report.table())
@@ -150,7 +151,9 @@ def test_the_report_prints_what_was_computed_and_what_it_depends_on() -> None:
     assert "7 questions, 3 rounds after one that is not counted" in text
     assert "…" not in text
     gate = next(line for line in text.splitlines() if "gate" in line).split()
-    assert gate == ["gate", "1", "1.00", "1.00", "0.050", "0.050", "0.050", "0.050"]
+    assert gate == ["gate", "1", "1", "1", "0.05", "0.05", "0.05", "0.05"]
+    turn = next(line for line in text.splitlines() if "whole turn" in line).split()
+    assert turn == ["whole", "turn,", "hybrid", "1", "123400", "123400", "6170", "6170", "6000", "6000"]
     notes = "\n".join(report.notes())
     assert "memory (MB): at the start 80, after the run 612" in notes
     assert "embedder fake/hashing" in notes
