@@ -326,6 +326,7 @@ class _Bench:
             budget=Budget.start(parts.limits),
             retriever=parts.retriever,
             tickets=parts.tickets,
+            names=parts.names(),
             calendar=parts.calendar,
             shown=parts.retrieval.shown,
             compute=parts.compute,
