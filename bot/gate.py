@@ -139,10 +139,10 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
     "rule": re.compile(
         r"\b(entitled?|obliged|oblig\w+|targets?|(get|gets|have|receive) (\w+ ){0,4}back|how (fast|soon|quickly)|in force|eligible|eligibility|qualif(y|ies)|allowed|permitted|may (i|we|they|the|he|she|a)|deadline|due|window|"
         r"how (long|many (days|hours|weeks|months))|how much time|by when|until when|when (does|do|did|is|will|must|should|can) "
-        r".*(expire|end|close|lapse|due|respond|reply|over|run out|ship|return|cancel|claim)|(too|so) late|in time|on time|still|"
+        r".*(expire|end|close|lapse|due|respond|reply|over|run out|ship|return|cancel|claim)|(too|so) late|slack|outside|in time|on time|still|"
         r"(can|could|should|do|does|did|will|would|is|are|was|has|have) .*\b(refund\w*|return\w*|cancel\w*|exchange\w*|claim\w*|"
         r"covered|cover|warrant\w*|credit\w*|compensat\w*|reimburs\w*|money back|owed?|get (it|them|their)|valid|overdue|breach\w*|"
-        r"miss(ed)?|met|meet|expired?|respond(ed)?|response|answered|within)|notice|penalt\w+|sla|policy|rule|applies|apply|"
+        r"refuse[ds]?|deny|miss(ed)?|met|meet|expired?|respond(ed)?|response|answered|within)|notice|penalt\w+|sla|policy|rule|applies|apply|"
         r"(does|do|is|would) (this|that|it|the same)( also| then| still)? (hold|true|apply|so|valid|count)|rights?|derecho|plazo|reembols\w*|puede|garantia|devol\w*)\b"
     ),
     "compare": re.compile(
@@ -173,10 +173,24 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
 }
 
 
+_STATE = re.compile(
+    r"\balready\b(?! (over|too|late|past|expired|lapsed|out))|"
+    r"\b(has|have|was|were) (\S+ ){1,6}?(been )?(paid|refunded|reimbursed|credited|sent|returned|shipped|delivered|resolved|fixed|solved|"
+    r"closed|answered|approved)\b"
+)
+"""Words that ask what became of something: the record says, no rule does."""
+_TIMED = re.compile(
+    r"\b(in time|on time|late|within|too|overdue|fast enough|entitled|eligible|allowed|window|deadline|supposed)\b"
+)
+
+
 def asks(text: str) -> frozenset[Ask]:
     """Return what kinds of thing the words ask for; none is common and means a look-up in the documents."""
     plain = " ".join(words(text))
-    return frozenset(ask for ask, pattern in _ASKS.items() if pattern.search(plain))
+    found = frozenset(ask for ask, pattern in _ASKS.items() if pattern.search(plain))
+    if found & {"rule", "field"} and _STATE.search(plain) and not _TIMED.search(plain):
+        return found - {"rule"} | {"field"}
+    return found
 
 
 @dataclass(frozen=True, slots=True)

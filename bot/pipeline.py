@@ -304,6 +304,10 @@ class _Turn:
 
     def _decide(self, cases: Sequence[verdict.Case]) -> Verdict | None:
         """Let code decide where a rule does, for each case, and pin what decides it."""
+        fields = {**self.names.vocabulary, "status": self.names.status, "assignee": self.names.assignees}
+        records = [verdict.of_record(self._asked(), case, fields) for case in cases]
+        if records and all(records):
+            return verdict.together([record for record in records if record])
         found = [self._decide_one(case) for case in cases if self._wants_verdict(case)]
         decided = [one for one in found if one]
         if len(decided) < len(found) or not decided:

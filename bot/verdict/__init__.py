@@ -15,7 +15,8 @@ from datetime import datetime
 from bot.types import Decision, Verdict
 from bot.verdict.case import Case, case_of, cases_in, put
 from bot.verdict.choose import Candidate, about_action, about_words, candidates, choose
-from bot.verdict.topic import ACTS, heads, other_focus, topic_of, wants_verdict
+from bot.verdict.record import of_record
+from bot.verdict.topic import ACTS, heads, other_focus, points, topic_of, wants_verdict
 from bot.verdict.wording import numbered, worded
 from ingest.atoms import atoms, same, stems, words
 from ingest.dates import Calendar, format_duration
@@ -28,6 +29,7 @@ __all__ = [
     "cases_in",
     "decide",
     "numbered",
+    "of_record",
     "put",
     "together",
     "topic_of",
@@ -59,8 +61,9 @@ def decide(
         for action, about in matters:
             choice = choose(about, action, case, anchors, now)
             beside = _beside(text, topic, about, case, actions) if choice else ()
-            # Without a declared action the topic's words are all there is to tell that a rule is meant.
-            if choice and (action or not beside):
+            # Without a declared action the topic's words are all there is to tell that a rule is meant, and of a
+            # ticket only what its facets key.
+            if choice and (action or (not beside and (choice.best.scope.keys or not case.evidence))):
                 asked = replace(case, beside=beside, focus=not other_focus(text))
                 verdicts.append(worded(choice, action, asked, calendar, now))
         if verdicts:
@@ -111,9 +114,11 @@ def _matters(
         # A question about the service level means every target that is set in hours.
         timed = [c for c in rules if c.rule.unit in ("hour", "business_hour")]
         yield [(action, about_action(timed, frozenset(stems(action)) - ACTS, synonyms)) for action in actions]
-    if case.evidence and not topic and not other_focus(text):
+    if case.evidence and not topic and points(text):
         # "Are they entitled to it?": what it is stands in the ticket.
-        told = heads(topic_of(case.text, vocabulary, synonyms), actions)
+        told = heads(topic_of(case.text, vocabulary, synonyms), actions) or [
+            head for name in case.actions for head in heads(frozenset(stems(name)), [name])
+        ]
         yield [(action, about_action(rules, wanted, synonyms)) for action, wanted in told]
 
 

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 
-from ingest.atoms import Atom, atoms, mentions, resolve_date, stems, words
+from ingest.atoms import Atom, atoms, mentions, resolve_date, sentences, stems, words
 from ingest.dates import format_date
 from ingest.types import Ticket
 
 _TURNED = re.compile(
-    r"\b(too late|expired?|lapsed?|is over|was over|missed|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late|"
-    r"fuera de plazo|demasiado tarde|tarde|vencid[oa]|caducad[oa]|pasad[oa] (el|de) plazo|no tiene derecho|refused?|denied|rejected|declined|not (entitled|eligible|covered|allowed)|ineligible|already over|over when)\b"
+    r"\b(too late|expired?|lapsed?|is over|was over|miss(ed)?|outside|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late|"
+    r"fuera de plazo|demasiado tarde|tarde|vencid[oa]|caducad[oa]|pasad[oa] (el|de) plazo|no tiene derecho|refuse[ds]?|den(y|ied)|reject(ed)?|declined?|not (entitled|eligible|covered|allowed)|ineligible|already over|over when)\b"
 )
 """Words of a question whose literal yes means that the time is over."""
 
@@ -51,6 +51,10 @@ class Case:
     evidence: str = ""
     """Id of the evidence item that holds it; empty when the question itself states it."""
     customer: str = ""
+    outcome: str = ""
+    """How the ticket ended, quoted from its resolution."""
+    record: Mapping[str, str] = field(default_factory=dict)
+    """Every field of the ticket that has a closed set of values: the facts, status and assignee."""
     supposed: tuple[str, ...] = ()
     """What the question supposes instead of the record: `plan Starter instead of Team`."""
     premises: tuple[str, ...] = ()
@@ -82,6 +86,8 @@ def case_of(ticket: Ticket, label: str, evidence: str) -> Case:
         subject=ticket.subject,
         evidence=evidence,
         customer=ticket.customer,
+        outcome=next(iter(sentences(ticket.resolution)), ""),
+        record={**facts, "status": ticket.status or "", "assignee": ticket.assignee or ""},
     )
 
 

@@ -218,7 +218,7 @@ def choose(
         best,
         tuple(c for c in alike if c in applying and c.precedence != best.precedence and c.rule.amount),
         tuple(tied[:2]),
-        () if case.evidence else tuple(unknown),
+        () if case.evidence or best.named else tuple(unknown),
     )
 
 

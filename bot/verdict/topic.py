@@ -19,7 +19,7 @@ GENERIC = frozenset(
         "answer answered cliente tiene derecho plazo puede instead faq faqs docs documentation article page correct true sure check "
         "confirm need needs want wants try tell told think thought mate guys folks cheers hey quick urgent really actually exactly "
         "ok late too past fuera tarde over before earlier sooner later afterwards been had would suppose supposing assume assuming imagine "
-        "missed refused denied rejected declined lapsed overdue qualify qualified made within during hi hello thanks thank wondering obliged run runs ran out kindly colleague boss friend word words reply short only just simply plain good fine okay go through process processed "
+        "miss missed refused denied rejected declined lapsed overdue qualify qualified made within during hi hello thanks thank wondering obliged run runs ran out left leave leaves remain remaining slack spare outside isn isnt aren doesn didn hasn wasn weren not anything something nothing refuse kindly colleague boss friend word words reply short only just simply plain good fine okay go through process processed "
         "honour honor owe owed owes grant granted issue issued due offer offered full fully whole money ticket's yes no "
         "según dice todavía aún hoy recibir dar"
     )
@@ -30,6 +30,10 @@ ACTS = GENERIC | frozenset(stems("claim claimed request requested application re
 """Words of an action's name that say somebody acted, not about what: the refund of a "refund request"."""
 
 
+_POINTS = re.compile(
+    r"\b(entitled?|eligib\w+|qualif\w+|in time|on time|late|windows?|deadlines?|until when|by when|time|left|slack|within|outside|"
+    r"overdue|expired?|lapsed?|owed?|refused?|deny|denied|rights?|rules?|ask(ed)?|tiene derecho|derecho|plazo)\b"
+)
 _OTHER_FOCUS = re.compile(
     r"\b(who|whom|whose|where|why|quien|donde|por que|cuanto dinero|"
     r"how (?!long\b|many (?:\w+ )?(?:days?|hours?|weeks?|months?)\b|much (?:\w+ )?(?:time|longer)\b|soon\b|fast\b|quickly\b|late\b|early\b|far\b)\w+)\b"
@@ -76,6 +80,11 @@ def heads(topic: frozenset[str], actions: Collection[str]) -> list[tuple[str, fr
         if wanted and wanted <= topic:
             heads.append((action, wanted))
     return heads
+
+
+def points(text: str) -> bool:
+    """Tell whether a question asks for a right or a time limit without naming of what: "are they entitled to it?"."""
+    return not other_focus(text) and bool(_POINTS.search(" ".join(words(text))))
 
 
 def other_focus(text: str) -> bool:

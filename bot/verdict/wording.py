@@ -202,6 +202,10 @@ def _verdict(
         notes.append(
             f"{_place(other.rule)} says {_said(other.rule)} {cite(other.chunk.id)}; {_because(best, other)}."
         )
+    if case.outcome and not case.supposed:
+        notes.append(
+            f"{case.label[0].upper()}{case.label[1:]} ended with: “{case.outcome}” {cite(case.evidence)}."
+        )
     if case.beside:
         named = ", ".join(f"“{word}”" for word in case.beside)
         gaps = (*gaps, f"the rule does not speak of {named}")
