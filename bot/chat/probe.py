@@ -14,7 +14,7 @@ from bot.types import Budget, Limits, Message, Tool
 from ingest.errors import ModelError
 
 SECONDS = 30.0
-"""Longest time for one probe."""
+"""Longest silence of the server in one probe; no probe takes longer than twice as long for each of its calls."""
 _TOOL = Tool(
     "get_ticket",
     "Read one ticket by its number.",
@@ -128,8 +128,8 @@ async def window(model: OpenAIModel) -> str:
             reply = read(raw, prompt=0)
         except Fault as fault:
             raise ModelError(
-                f"a prompt of about {int(share * model.window)} tokens failed: {fault.detail}; lower chat.context_tokens "
-                "or give the server a larger window"
+                f"a prompt of about {int(share * model.window)} tokens failed: {fault.detail}; lower chat.context_tokens, "
+                "give the server a larger window or, where it is only slow, raise limits.seconds"
             ) from fault
         if reply.usage.estimated:
             return (
@@ -157,7 +157,7 @@ PROBES: tuple[tuple[str, Probe], ...] = (
 
 
 def _budget() -> Budget:
-    return Budget.start(Limits(seconds=SECONDS, tokens=1_000_000))
+    return Budget.start(Limits(seconds=2 * SECONDS, tokens=1_000_000))
 
 
 def _long(tokens: int) -> str:
