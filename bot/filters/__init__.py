@@ -103,9 +103,12 @@ _LIMIT = (
     re.compile(r"\b(?P<way>oldest|earliest|newest|latest|most recent|longest waiting|mas antiguos?|mas recientes?|mas nuevos?)\b"),
     re.compile(r"\b(?:(?:order|sort)(?:ed)? )?(?:by (?P<way>priority)|most (?P<urgent>urgent|pressing)) ?(?:first)?\b"),
 )  # fmt: skip
+_COMPARED = re.compile(r"\b(?P<way>newer|older|more recent)\b(?= (?:\w+ )?(?:tickets|cases)\b)")
+"""Newer than what is not said: a list shows those first; a count cannot use it."""
+_COUNT = re.compile(r"\b(?:how many|number of|count|cuant[oa]s)\b")
 _ORDERS: Mapping[str, str] = {
     **dict.fromkeys(
-        ("oldest", "first", "earliest", "longest waiting", "mas antiguo", "mas antiguos"), "oldest"
+        ("oldest", "first", "earliest", "longest waiting", "older", "mas antiguo", "mas antiguos"), "oldest"
     ),
     **dict.fromkeys(("urgent", "pressing", "priority"), "priority"),
 }
@@ -378,7 +381,7 @@ class _Reader:
                 self._spans.append(span)
 
     def _order(self) -> None:
-        for pattern in _LIMIT:
+        for pattern in _LIMIT if _COUNT.search(self._folded) else (*_LIMIT, _COMPARED):
             for match in pattern.finditer(self._folded):
                 places = self._inside(*match.span())
                 if not self._free(places):
@@ -710,7 +713,9 @@ class _Reader:
 _NEAR = 6
 """Words between the parts of an action's name, at most: "asked us last week for a refund"."""
 _PLAIN = frozenset(
-    stems("new other more first last late same different duplicate interesting old recent few several")
+    stems(
+        "new newer older earlier previous past further additional later other more first last late same different duplicate interesting old recent few several"
+    )
 )
 """Words before "tickets" that are nothing to look for in their text."""
 
