@@ -27,6 +27,7 @@ from bot.config import Settings
 from bot.slack.access import Us
 from bot.slack.listeners import Command, register
 from bot.slack.reindex import IndexRuns
+from bot.slack.thread import LoopThread
 from bot.slack.worker import UNREACHABLE, Worker, code
 from bot.store import Inbox, Jobs
 from ingest.errors import ConfigError
@@ -212,7 +213,8 @@ async def connected(
         us = await who_are_we(web)
         address = await socket_address(web, settings.slack_app_token)
         run = Executor("inbox", 2)
-        worker = Worker(desk, inbox, web, us, run=run, parallel=settings.slack.parallel)
+        think = LoopThread("answers")
+        worker = Worker(desk, inbox, web, us, run=run, think=think, parallel=settings.slack.parallel)
         runs = IndexRuns(
             web,
             inbox,
@@ -247,6 +249,7 @@ async def connected(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            think.close()
             run.close()
 
 

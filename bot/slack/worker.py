@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from bot.app import Desk, Executor
 from bot.slack import access, text, views
 from bot.slack.access import Us
+from bot.slack.thread import LoopThread
 from bot.slack.views import Part
 from bot.store import Inbound, Inbox, Row
 
@@ -32,6 +33,8 @@ _MOST_TRIES = 3
 _MOST_POSTS = 8
 _LONGEST_PAUSE = 300.0
 _POST_SECONDS = 120.0
+_BETWEEN_POSTS = 1.0
+"""Slack takes one message a second in a channel."""
 _STATUS_SECONDS = 90.0
 """Slack clears a status after two minutes."""
 _STATUS_CALL_SECONDS = 5.0
@@ -75,6 +78,7 @@ class Worker:
         us: Us,
         *,
         run: Executor,
+        think: LoopThread,
         parallel: int,
         reference: Callable[[], str] = lambda: uuid.uuid4().hex[:8],
     ) -> None:
@@ -83,12 +87,14 @@ class Worker:
         self._client = client
         self._us = us
         self._run = run
+        self._think = think
         self._parallel = parallel
         self._reference = reference
         self._wake = asyncio.Event()
         self._beat = asyncio.Event()
         self._at_work: dict[str, asyncio.Task[None]] = {}
         self._answering: dict[str, asyncio.Task[tuple[Sequence[Part], str]]] = {}
+        self._next_post: dict[str, float] = {}
         self._closing = False
 
     # --- from the listeners ----------------------------------------------------------------------------------
@@ -234,7 +240,10 @@ class Worker:
     async def _asked(self, row: Row, asked: str) -> tuple[Sequence[Part], str]:
         inbound = row.inbound
         after = await self._run(lambda: self._inbox.last_turn(row))
-        kept = await self._desk.answer(asked, asker=access.rights(self._desk, inbound), after=after)
+        # Rules are applied and sentences are weighed on the loop that answers; it must not be the socket's.
+        kept = await self._think(
+            self._desk.answer(asked, asker=access.rights(self._desk, inbound), after=after)
+        )
         notes = [views.FILES_UNREAD] if inbound.files else []
         about_tickets = await self._run(lambda: access.needs_direct_message(self._desk, inbound, kept.answer))
         if about_tickets and kept.answer.shape in ("not_found", "clarify"):
@@ -300,7 +309,16 @@ class Worker:
             if not cursor:
                 return frozenset(there)
 
+    async def _pace(self, channel: str) -> None:
+        """Wait until the channel may have another message of this process."""
+        now = asyncio.get_running_loop().time()
+        self._next_post = {other: at for other, at in self._next_post.items() if at > now}
+        at = self._next_post.get(channel, now)
+        self._next_post[channel] = at + _BETWEEN_POSTS
+        await asyncio.sleep(at - now)
+
     async def _post_part(self, row: Row, n: int, part: Part) -> None:
+        await self._pace(row.channel)
         if part.ephemeral:
             # Slack keeps no record of it, so after a crash it may be seen twice.
             await self._client.chat_postEphemeral(

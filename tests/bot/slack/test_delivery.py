@@ -333,16 +333,17 @@ class Broken:
 
 
 class Slow:
-    """A model that says nothing until it is cancelled."""
+    """A model that says nothing until it is cancelled; it is asked on another loop than the test's."""
 
     name = "slow"
     note = ""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
+        self.loop = asyncio.get_running_loop()
 
     async def complete(self, messages: list[Message], *, budget: Budget, **_: object) -> Reply:
-        self.begun.set()
+        self.loop.call_soon_threadsafe(self.begun.set)
         await asyncio.Event().wait()
         raise AssertionError
 
