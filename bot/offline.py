@@ -26,9 +26,18 @@ NOTE = "Answered without a language model: sentences quoted from the sources, da
 MOST_CALLS = 6
 """Calls that one question is worth: each is one search."""
 NEAR = 0.42
-"""Cosine between question and sentence from which a sentence may answer, with the coverage below."""
-COVERED = 0.5
-"""Share (by weight) of the question's words that the best item must hold."""
+"""Cosine between question and sentence from which a sentence may stand in a comparison."""
+ANSWERS = ((0.35, 0.8), (0.42, 0.5), (0.6, 0.25))
+"""Cosine between question and sentence, and share (by weight) of the question's words that its chunk holds, from
+which a sentence answers: the less of the one, the more of the other."""
+_ASKING = frozenset(
+    stems(
+        "how much many get gets include includes included have has does can could would may might which what when where who tell know "
+        "need want give use there any please about cost costs one quick morning good hello hi your our we you they customer customers "
+        "long often max maximum do make made exactly currently now today"
+    )
+)
+"""Words that ask for something without saying of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,18 +184,21 @@ class OfflineModel:
     def _enough(self, text: str, lines: Sequence[Line], docs: Sequence[EvidenceItem]) -> bool:
         """Tell whether the best lines answer: near in meaning, and holding the words that make the question."""
         best = lines[0]
-        held = set(stems(f"{best.item.title} {best.item.section} {best.item.text}"))
-        wanted = set(stems(text))
-        everywhere = Counter(
-            stem for item in docs for stem in set(stems(f"{item.title} {item.section} {item.text}"))
-        )
-        weight = {stem: 1 / (1 + everywhere[stem]) ** 0.5 for stem in wanted}
-        covered = sum(weight[s] for s in wanted & held) / (sum(weight.values()) or 1.0)
         if asked := set(whole_codes(text)):
             return bool(asked & set(codes(f"{best.item.title} {best.item.section} {best.text}")))
         if "compare" in asks(text):
             return best.nearness >= NEAR
-        return best.nearness >= NEAR and covered >= COVERED
+        held = set(stems(f"{best.item.title} {best.item.section} {best.item.text}"))
+        wanted = set(stems(text)) - _ASKING
+        everywhere = Counter(
+            stem for item in docs for stem in set(stems(f"{item.title} {item.section} {item.text}"))
+        )
+        names = [stem for name in re.findall(r"(?<=[\w,;:] )[A-ZÁÉÍÓÚÑ][\w-]+", text) for stem in stems(name)]
+        if any(name not in everywhere and name in wanted for name in names):
+            return False  # what it asks about by name is nowhere in what was found
+        weight = {stem: 1 / (1 + everywhere[stem]) ** 0.5 for stem in wanted}
+        covered = sum(weight[s] for s in wanted & held) / (sum(weight.values()) or 1.0)
+        return any(best.nearness >= near and covered >= share for near, share in ANSWERS)
 
 
 _ORDERS = re.compile(

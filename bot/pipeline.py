@@ -104,7 +104,7 @@ class _Turn:
             )
         cases = self._cases()
         await self._second_search(cases)
-        decided = self._decide(cases)
+        decided = await self._decide(cases)
         route = gate.route(
             gate.Reading(
                 self.text,
@@ -123,7 +123,7 @@ class _Turn:
         if self.tools.gained:
             cases = self._cases()
             await self._second_search(cases)
-            decided = self._decide(cases)
+            decided = await self._decide(cases)
         return await self._checked(draft, stop, route, decided)
 
     async def baseline(self, mode: Mode) -> Answer:
@@ -302,23 +302,31 @@ class _Turn:
             synonyms=self.parts.words.synonyms,
         )
 
-    def _decide(self, cases: Sequence[verdict.Case]) -> Verdict | None:
+    async def _decide(self, cases: Sequence[verdict.Case]) -> Verdict | None:
         """Let code decide where a rule does, for each case, and pin what decides it."""
+        decided, pinned = await self.parts.compute(lambda: self._decided(cases))
+        for chunk in pinned:
+            self.evidence.pin(from_chunk(chunk, query="rule", hop=2))
+        return decided
+
+    def _decided(self, cases: Sequence[verdict.Case]) -> tuple[Verdict | None, list[Chunk]]:
+        """Return the verdict, and the chunks that decide it; plain work over many rules, for the compute threads."""
         fields = {**self.names.vocabulary, "status": self.names.status, "assignee": self.names.assignees}
         records = [verdict.of_record(self._asked(), case, fields) for case in cases]
         if records and all(records):
-            return verdict.together([record for record in records if record])
-        found = [self._decide_one(case) for case in cases if self._wants_verdict(case)]
-        decided = [one for one in found if one]
-        if len(decided) < len(found) or not decided:
-            return None
-        return verdict.together(decided)
-
-    def _decide_one(self, case: verdict.Case) -> Verdict | None:
+            return verdict.together([record for record in records if record]), []
         chunks = {**self.rules, **{i.chunk.id: i.chunk for i in self.evidence.shown if i.chunk is not None}}
+        found = [self._decide_one(case, chunks) for case in cases if self._wants_verdict(case)]
+        decided = [one for one in found if one]
+        pinned = [chunks[id_] for one in decided for id_ in one.used if id_ in chunks]
+        if len(decided) < len(found) or not decided:
+            return None, pinned
+        return verdict.together(decided), pinned
+
+    def _decide_one(self, case: verdict.Case, chunks: Mapping[str, Chunk]) -> Verdict | None:
         day = in_force_on(self.text, self.question.now.date())
         past = day is not None and day < self.question.now.date() and not case.evidence
-        decided = verdict.decide(
+        return verdict.decide(
             self._asked(),
             case,
             chunks.values(),
@@ -331,10 +339,6 @@ class _Turn:
             if past and day
             else self.question.now,
         )
-        for id_ in decided.used if decided else ():
-            if id_ in chunks:
-                self.evidence.pin(from_chunk(chunks[id_], query="rule", hop=2))
-        return decided
 
     async def _write(self, route: Route) -> tuple[str, str, Route]:
         """Let the model answer, in one call or in the loop; one demonstrated gap sends the direct way to the loop."""
@@ -487,6 +491,13 @@ def _customers(text: str, names: Sequence[str]) -> tuple[str, ...]:
 
 def _points(text: str) -> bool:
     """Tell whether a question points at somebody's case without saying whose."""
+    if re.search(
+        r"^\W*(so |and |but )?(is|was|are|were) (he|she|they|it|(the|this|that|my|our|his|her|their) (?!plan)\w+( request)?) "
+        r"(still |really |even )?(in time|on time|too late|late|ok|okay|fine|entitled|eligible|allowed|valid)\b",
+        text,
+        re.IGNORECASE,
+    ):
+        return True
     return bool(
         re.search(
             r"\b(the|this|that|my|our) (customer|client|shop|store|user|buyer|ticket|case|account holder)\b(?!s)(?! (service|support|success))",

@@ -116,9 +116,10 @@ def _matters(
         yield [(action, about_action(timed, frozenset(stems(action)) - ACTS, synonyms)) for action in actions]
     if case.evidence and not topic and points(text):
         # "Are they entitled to it?": what it is stands in the ticket.
-        told = heads(topic_of(case.text, vocabulary, synonyms), actions) or [
-            head for name in case.actions for head in heads(frozenset(stems(name)), [name])
-        ]
+        told = heads(topic_of(case.text, vocabulary, synonyms), actions)
+        if not told:
+            rules = [c for c in rules if c.rule.unit not in ("hour", "business_hour")]
+            told = [head for name in case.actions for head in heads(frozenset(stems(name)), [name])]
         yield [(action, about_action(rules, wanted, synonyms)) for action, wanted in told]
 
 

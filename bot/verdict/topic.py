@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 from bot.gate import asks
 from bot.verdict.case import Case
@@ -32,7 +33,7 @@ ACTS = GENERIC | frozenset(stems("claim claimed request requested application re
 
 _POINTS = re.compile(
     r"\b(entitled?|eligib\w+|qualif\w+|in time|on time|late|windows?|deadlines?|until when|by when|time|left|slack|within|outside|"
-    r"overdue|expired?|lapsed?|owed?|refused?|deny|denied|rights?|rules?|ask(ed)?|tiene derecho|derecho|plazo)\b"
+    r"overdue|expired?|lapsed?|owed?|refused?|deny|denied|rights?|rules?|ask(ed)?|(get|gets|have|has|receive) (\S+ ){1,4}back|tiene derecho|derecho|plazo)\b"
 )
 _OTHER_FOCUS = re.compile(
     r"\b(who|whom|whose|where|why|quien|donde|por que|cuanto dinero|"
@@ -44,42 +45,59 @@ def topic_of(
     text: str, vocabulary: Mapping[str, Collection[str]], synonyms: Mapping[str, Sequence[str]]
 ) -> frozenset[str]:
     """Return the stems that say what a question is about: no ids, dates, facet values, or words that merely ask."""
-    plain = text
-    added = [word for word, others in synonyms.items() if any(_says(text, other) for other in others)]
-    for atom in reversed(atoms(text)):
-        plain = plain[: atom.start] + " " + plain[atom.end :]
-    plain = " ".join(word for word in words(plain) if word not in MONTHS)
     named = {
         stem for values in vocabulary.values() for value in mentions(text, values) for stem in stems(value)
     }
-    said = frozenset(
-        stem for word in added for other in synonyms[word] if _says(text, other) for stem in stems(other)
-    )
-    return (frozenset(stems(plain)) - GENERIC - named - said) | frozenset(
-        stem for word in added for stem in stems(word)
-    )
+    added, said = _spoken_of(text, tuple((word, tuple(others)) for word, others in synonyms.items()))
+    return (_plain(text) - GENERIC - named - said) | added
 
 
-def _says(text: str, phrase: str) -> bool:
-    """Tell whether a text says a phrase, in any form of its words ("sent back" for "send back")."""
-    if re.search(rf"\b{re.escape(' '.join(words(phrase)))}\w*\b", " ".join(words(text))):
-        return True
+# Rules are read again for each question, and their words do not change.
+@lru_cache(maxsize=16384)
+def _plain(text: str) -> frozenset[str]:
+    plain = text
+    for atom in reversed(atoms(text)):
+        plain = plain[: atom.start] + " " + plain[atom.end :]
+    return frozenset(stems(" ".join(word for word in words(plain) if word not in MONTHS)))
+
+
+@lru_cache(maxsize=16384)
+def _spoken_of(
+    text: str, synonyms: tuple[tuple[str, tuple[str, ...]], ...]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the stems of the topic words whose synonyms a text says, and the stems of those synonyms."""
+    plain, stemmed = f" {' '.join(words(text))} ", f" {' '.join(stems(text))} "
+    added: set[str] = set()
+    said: set[str] = set()
+    for word, others in synonyms:
+        for other in others:
+            literal, loose = _phrase(other)
+            if literal.search(plain) or (loose and loose.search(stemmed)):
+                added |= set(stems(word))
+                said |= set(stems(other))
+    return frozenset(added), frozenset(said)
+
+
+@lru_cache(maxsize=1024)
+def _phrase(phrase: str) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
+    """Return the patterns of a phrase: over words, and over stems for any form of it ("sent back" for "send back")."""
+    literal = re.compile(rf"\b{re.escape(' '.join(words(phrase)))}\w*\b")
     wanted = stems(phrase)
     if len(wanted) != len(words(phrase)):
-        return False
+        return literal, None
     # A verb and its particle may stand apart: "send the bike back".
     gap = r" (?:\S+ ){0,4}" if len(wanted) == 2 else " "
-    return bool(re.search(rf" {gap.join(map(re.escape, wanted))} ", f" {' '.join(stems(text))} "))
+    return literal, re.compile(rf" {gap.join(map(re.escape, wanted))} ")
 
 
 def heads(topic: frozenset[str], actions: Collection[str]) -> list[tuple[str, frozenset[str]]]:
     """Return the declared actions that the question is about: `refund request` makes `refund` the topic's head."""
-    heads = []
+    found = []
     for action in actions:
         wanted = frozenset(stems(action)) - ACTS
         if wanted and wanted <= topic:
-            heads.append((action, wanted))
-    return heads
+            found.append((action, wanted))
+    return found
 
 
 def points(text: str) -> bool:

@@ -149,7 +149,7 @@ def _lead(met: bool, case: Case, rule: Rule, end: date | datetime) -> str:
     if wrong := _corrections(case, rule):
         return f"{'. '.join(wrong)}. By the rule that applies {said}. "
     if _neutral(case):
-        return ""
+        return f"By the time limit alone {said}. " if case.focus else ""
     if case.when:
         return f"Until {format_date(end)}. "
     if case.turned is None:
