@@ -20,15 +20,17 @@ from bot.retrieve import Retriever
 from bot.store import Store, Turn
 from bot.types import Answer, Asker, ChatModel, Gazetteer, Limits, Mode, Question, Step
 from ingest.chunk import CHUNKER_VERSION
-from ingest.config import SourceSettings
 from ingest.dates import Calendar
 from ingest.embed import Embedder, SentenceTransformerEmbedder
+from ingest.errors import ConfigError
 from ingest.index.sqlite import SqliteIndex, identity
 from ingest.parse import to_document
 from ingest.rules import RULES_VERSION
+from ingest.sources import roots
 from ingest.sources.folder import FolderSource
+from ingest.sources.roots import Root
 from ingest.sources.tickets import TicketSource, ticket_document
-from ingest.sync import SyncReport, sync
+from ingest.sync import SyncReport, forget, sync
 from ingest.tickets import ImportReport, TicketStore
 from ingest.types import MEMBERS, Where
 
@@ -75,6 +77,7 @@ class Desk:
             settings.tickets,
             settings.calendar,
         )
+        self._roots_file = _roots_file(settings)
         self.index = SqliteIndex(
             data / "index",
             identity(self.embedder.name, self.embedder.dimensions, f"{CHUNKER_VERSION}.{RULES_VERSION}"),
@@ -102,19 +105,20 @@ class Desk:
         """Return the names that the tickets and documents know now."""
         values = dict(self.tickets.values())
         status, priority = values.pop("status", ()), values.pop("priority", ())
-        everyone = Where(
-            readers=frozenset({MEMBERS, *self.settings.access.groups, *self.tickets.settings.readers})
-        )
         return Gazetteer(
             facets=values,
             status=status,
             priority=priority,
             customers=self.tickets.customers(),
             assignees=self.tickets.assignees(),
-            titles=tuple(document.title for document in self.index.documents(everyone)),
+            titles=tuple(document.title for document in self.index.documents(Where(readers=self.everyone()))),
             actions=(*self.tickets.settings.actions, *self.tickets.settings.events),
             synonyms=self.settings.words.synonyms,
         )
+
+    def everyone(self) -> frozenset[str]:
+        """Return every reader label that the settings know."""
+        return frozenset({MEMBERS, *self.settings.access.groups, *self.tickets.settings.readers})
 
     def asker(self, user: str = "") -> Asker:
         """Return who asks, with their reader labels; without a name it is the terminal's user, who is in support."""
@@ -144,25 +148,73 @@ class Desk:
         turn = await self._store_run(lambda: self.store.keep(question, answer, mode, ms, after=after))
         return Asked(turn, answer)
 
-    def sync_documents(self, paths: Sequence[Path] = ()) -> SyncReport:
-        """Bring the index up to date with the folders."""
-        sources: SourceSettings = self.settings.sources
-        if paths:
-            sources = sources.model_copy(update={"paths": tuple(paths)})
+    def sync_documents(
+        self, named: Sequence[Path] = (), *, everything: bool = False, allow_removal: bool = False
+    ) -> tuple[SyncReport, ...]:
+        """Bring the index up to date with the folders `named`, which are remembered, and return a report for each.
+
+        Without `named`, or with `everything`, all folders are read, and what the settings no longer name leaves the
+        index once all of them were read to their end. A folder that lost most of its documents keeps them unless `allow_removal`.
+        """
+        before = roots.read(self._roots_file)
+        wanted = indexed_roots(self.settings, named)
+        kept = [root for root in wanted if root in before or root.path.exists()]
+        names = {root.name for root in kept}
+        dropped = [root for root in before if root.name not in names]
+        roots.write(self._roots_file, [*kept, *dropped])
+        whole = everything or not named
+        reports = [
+            self._sync_root(root, allow_removal)
+            for root in (wanted if whole else roots.covering(wanted, named))
+        ]
+        if whole and all(report.complete for report in reports):
+            now = datetime.now(self.zone)
+            reports += [forget(root.name, self.index, now=now) for root in dropped]
+            roots.write(self._roots_file, kept)
+        return tuple(reports)
+
+    def forget_documents(self, path: Path) -> SyncReport:
+        """Take a folder that was indexed by hand out of the index; raises ConfigError where it is not one."""
+        known = roots.read(self._roots_file)
+        root = roots.find(known, path)
+        if self.settings.sources.paths and not root.by_hand and root in indexed_roots(self.settings):
+            raise ConfigError(
+                f"{str(path)!r} is named by sources.paths; take it out there, then `twohop index`"
+            )
+        report = forget(root.name, self.index, now=datetime.now(self.zone))
+        roots.write(self._roots_file, [other for other in known if other != root])
+        return report
+
+    def _sync_root(self, root: Root, allow_removal: bool) -> SyncReport:
+        sources = self.settings.sources
+        link = sources.link
+        if link and root.name != roots.FIRST:
+            link = f"{link}{'' if link.endswith(('/', '=', '#')) else '/'}{root.name}/"
+        sources = sources.model_copy(update={"paths": (root.path,), "link": link})
         return sync(
-            FolderSource(sources),
+            FolderSource(sources, root.name),
             self.index,
             self.embedder,
-            lambda changed: to_document(changed, sources, "docs"),
+            lambda changed: to_document(changed, sources, root.name),
             self.settings.chunks,
             now=datetime.now(self.zone),
+            allow_removal=allow_removal,
         )
 
     def sync_tickets(self) -> SyncReport:
         """Bring the similarity index up to date with the ticket table."""
         now = datetime.now(self.zone)
         source = TicketSource(self.tickets.all_for_index(now))
-        return sync(source, self.index, self.embedder, ticket_document, self.settings.chunks, now=now)
+        # How many tickets are searched is a setting; their table stays.
+        return sync(
+            source,
+            self.index,
+            self.embedder,
+            ticket_document,
+            self.settings.chunks,
+            now=now,
+            allow_removal=True,
+        )
 
     def import_tickets(self, path: Path) -> ImportReport:
         """Import a ticket file."""
@@ -191,6 +243,15 @@ class Desk:
         self.index.close()
         self.tickets.close()
         self.store.close()
+
+
+def indexed_roots(settings: Settings, named: Sequence[Path] = ()) -> tuple[Root, ...]:
+    """Return the folders that belong to the index, with those that are named now."""
+    return roots.merged(roots.read(_roots_file(settings)), settings.sources.paths, named)
+
+
+def _roots_file(settings: Settings) -> Path:
+    return settings.data / "folders.json"
 
 
 def chat_model(settings: Settings) -> OpenAIModel | None:

@@ -32,6 +32,7 @@ from ingest.types import Where
 if TYPE_CHECKING:
     from bot.app import Asked, Desk
     from ingest.embed import Embedder
+    from ingest.sources.roots import Root
     from ingest.sync import SyncReport
     from ingest.tickets import ImportReport
 
@@ -146,9 +147,17 @@ def _prepare(desk: Desk) -> None:
         imported = desk.import_tickets(path)
         if imported.added or imported.changed or imported.skipped:
             err.print(imported.summary(), markup=False)
-    for report in (desk.sync_documents(), desk.sync_tickets()):
+    for report in (*desk.sync_documents(allow_removal=True), desk.sync_tickets()):
         if report.added or report.changed or report.removed or report.skipped:
             err.print(report.summary(), markup=False)
+
+
+def _refuse_empty(desk: Desk) -> None:
+    """Refuse to search where nothing was ever read: "not found" would be no answer but a misunderstanding."""
+    everyone = Where(readers=desk.everyone())
+    if not desk.index.documents(everyone) and desk.tickets.as_of() is None:
+        how = "twohop index" if desk.settings.sources.paths else "twohop index PATH…"
+        raise TwohopError(f"nothing is indexed yet; run `{how}`")
 
 
 def _now(text: str, zone: str) -> datetime:
@@ -259,6 +268,7 @@ def ask(
     with opened(settings, rebuild=is_sample) as desk:
         if is_sample:
             _prepare(desk)
+        _refuse_empty(desk)
         observe: Callable[[Step], None] = _step if show_trace and not as_json else (lambda _: None)
         asked = desk.run(
             desk.answer(question, asker=desk.asker(user), now=moment, after=after, mode=mode, observe=observe)
@@ -278,17 +288,31 @@ def index(
         list[Path] | None, typer.Argument(help="Folders or files of Markdown, text or HTML.")
     ] = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Start the index anew.")] = False,
+    forget: Annotated[
+        list[Path] | None, typer.Option("--forget", help="Take an indexed folder out of the index.")
+    ] = None,
+    allow_removal: Annotated[
+        bool, typer.Option("--allow-removal", help="Let a folder lose most of its documents at once.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     config: Config = None,
 ) -> None:
-    """Bring the index up to date: only what changed is read, cut and embedded."""
+    """Bring the index up to date: only what changed is read, cut and embedded.
+
+    A folder that is named joins those that are indexed already; without one, all of them are read again.
+    """
+    from bot.app import indexed_roots
+
     began = time.monotonic()
     settings = load(config)
-    chosen = tuple(paths or ()) or settings.sources.paths
-    if not chosen and not settings.tickets.csv and not settings.tickets_database_url:
+    named = tuple(paths or ())
+    roots = indexed_roots(settings, named)
+    if not roots and not settings.tickets.csv and not settings.tickets_database_url and not forget:
         raise TwohopError(
             "nothing to index; name a folder (twohop index PATH…) or set sources.paths in twohop.toml"
         )
+    if rebuild and not allow_removal:
+        _refuse_to_lose(roots)
     _loading()
     if rebuild:
         _forget_index(settings)
@@ -296,30 +320,49 @@ def index(
     synced: list[SyncReport] = []
     failures: list[str] = []
     with opened(settings, rebuild=rebuild) as desk:
-        for path in settings.tickets.csv:
-            try:
-                imported.append(desk.import_tickets(path))
-            except TicketImportError as error:
-                # A ticket file that cannot be read is no reason to leave the documents as they were.
-                failures.append(str(error))
-        if chosen:
-            synced.append(desk.sync_documents(chosen))
-        synced.append(desk.sync_tickets())
-        if not desk.index.documents(Where(readers=desk.asker().readers)):
-            failures.append("nothing can be searched now: no file of these folders could be read")
+        synced += [desk.forget_documents(path) for path in forget or ()]
+        if named or rebuild or not forget:
+            for path in settings.tickets.csv:
+                try:
+                    imported.append(desk.import_tickets(path))
+                except TicketImportError as error:
+                    # A ticket file that cannot be read is no reason to leave the documents as they were.
+                    failures.append(str(error))
+            synced += desk.sync_documents(named, everything=rebuild, allow_removal=allow_removal)
+            synced.append(desk.sync_tickets())
+            if not desk.index.documents(Where(readers=desk.asker().readers)):
+                failures.append("nothing can be searched now: no file of these folders could be read")
+    roots = indexed_roots(settings)
     if as_json:
         # One line of ASCII, whatever the reader's encoding is.
-        sys.stdout.write(json.dumps(_indexed(imported, synced, failures, time.monotonic() - began)) + "\n")
+        sys.stdout.write(
+            json.dumps(_indexed(imported, synced, failures, roots, time.monotonic() - began)) + "\n"
+        )
     else:
         summaries = [*(report.summary() for report in imported), *(report.summary() for report in synced)]
-        for line in summaries + failures:
+        folders = ", ".join(f"{root.path} as {root.name}" for root in roots)
+        for line in [*summaries, *failures, f"indexed folders: {folders or 'none'}"]:
             out.print(line, markup=False)
     if failures or not all(report.complete for report in synced):
         raise typer.Exit(1)
 
 
+def _refuse_to_lose(roots: Sequence[Root]) -> None:
+    """Refuse to start the index anew while a folder is not there: what was read from it would be lost."""
+    for root in roots:
+        if not root.path.exists() or (root.path.is_dir() and not any(root.path.iterdir())):
+            raise TwohopError(
+                f"{str(root.path)!r} is missing or empty, so the index is not started anew; mount it, or take it out "
+                f"of the index (--forget, or sources.paths), or add --allow-removal"
+            )
+
+
 def _indexed(
-    imported: Sequence[ImportReport], synced: Sequence[SyncReport], failures: Sequence[str], seconds: float
+    imported: Sequence[ImportReport],
+    synced: Sequence[SyncReport],
+    failures: Sequence[str],
+    roots: Sequence[Root],
+    seconds: float,
 ) -> dict[str, Any]:
     """Return the stable interface of `index --json`: counts of the index by source, what was skipped and what failed.
 
@@ -349,6 +392,7 @@ def _indexed(
         "failures": failed,
         "seconds": round(seconds, 3),
         "sources": sources,
+        "folders": {root.name: str(root.path) for root in roots},
         "imports": {
             report.file.name: {
                 "added": report.added,
@@ -395,6 +439,9 @@ def import_(
 ) -> None:
     """Import tickets from a CSV file; bad rows are named and the rest is imported."""
     settings = load(config)
+    # Before anything is made: a name that is wrong leaves no empty index behind.
+    if not file.is_file():
+        raise TicketImportError(f"{str(file)!r} cannot be read: there is no such file; check the name")
     _loading()
     with opened(settings) as desk:
         out.print(desk.import_tickets(file).summary(), markup=False)
@@ -412,18 +459,28 @@ def evaluate(
 ) -> None:
     """Ask labelled questions in one or more modes and print what was right, per type."""
     from bot.evaluate import evaluate as run
+    from bot.evaluate import read
 
     wanted = [mode.strip() for mode in modes.split(",")]
     for mode in wanted:
         if mode not in get_args(Mode):
             raise TwohopError(f"--modes {mode!r}: the modes are {', '.join(get_args(Mode))}")
     settings, is_sample = settings_for(config)
-    chosen = files or sorted(sample().glob("questions*.jsonl"))
+    if not files and not is_sample:
+        raise TwohopError(
+            "name a question set (twohop eval FILE…); the sample's own are asked only where nothing is configured or indexed"
+        )
+    if is_sample:
+        err.print("nothing is configured or indexed here: grading the sample company", style="dim")
+    chosen = [(path, read(path)) for path in files or sorted(sample().glob("questions*.jsonl"))]
     _loading()
     with opened(settings, rebuild=is_sample) as desk:
-        _prepare(desk)
-        for path in chosen:
-            out.print(run(desk, path, cast(list[Mode], wanted), failures=failures), markup=False)
+        if is_sample:
+            _prepare(desk)
+        _refuse_empty(desk)
+        for path, questions in chosen:
+            report = run(desk, path.name, questions, cast(list[Mode], wanted), failures=failures)
+            out.print(report, markup=False)
 
 
 @app.command()

@@ -54,9 +54,13 @@ class Judged:
 
 
 def read(path: Path) -> list[Labelled]:
-    """Read a question set; a bad line is named."""
+    """Read a question set; raises ConfigError for a file that cannot be read or holds no question, and for a bad line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"question set {str(path)!r} cannot be read ({error}); check the name") from error
     questions = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
                 questions.append(Labelled.model_validate_json(line))
@@ -64,6 +68,8 @@ def read(path: Path) -> list[Labelled]:
                 raise ConfigError(
                     f"{path.name} line {number}: {error.errors()[0]['msg']} at {error.errors()[0]['loc']}"
                 ) from error
+    if not questions:
+        raise ConfigError(f"question set {str(path)!r} holds no question; write one JSON object a line")
     return questions
 
 
@@ -142,13 +148,14 @@ async def ask(desk: Desk, question: Labelled, mode: Mode) -> Answer:
     return await pipeline.answer(Question(question.text, asker, now, tuple(past)), desk.parts, mode)
 
 
-def evaluate(desk: Desk, path: Path, modes: Sequence[Mode], *, failures: bool = False) -> str:
+def evaluate(
+    desk: Desk, name: str, questions: Sequence[Labelled], modes: Sequence[Mode], *, failures: bool = False
+) -> str:
     """Ask a whole set in each mode and return the report as a Markdown table per mode."""
-    questions = read(path)
     lines: list[str] = []
     for mode in modes:
         judged = [judge(question, desk.run(ask(desk, question, mode))) for question in questions]
-        lines += [f"## {path.name}, mode {mode}, {len(judged)} questions", "", *table(judged), ""]
+        lines += [f"## {name}, mode {mode}, {len(judged)} questions", "", *table(judged), ""]
         if failures:
             lines += [
                 f"- {j.question.id} ({j.question.type}) {j.outcome}: {j.question.text}\n  {j.why or 'route'}; "

@@ -98,6 +98,8 @@ class Raw(Protocol):
     def link(self) -> str: ...
     @property
     def path(self) -> str: ...
+    @property
+    def folder(self) -> str: ...
 
 
 def to_document(raw: Raw, settings: SourceSettings, source: str) -> Document:
@@ -107,7 +109,7 @@ def to_document(raw: Raw, settings: SourceSettings, source: str) -> Document:
     """
     parsed = parse(raw.content, raw.media_type, raw.path)
     meta = metadata(parsed.meta, raw.path)
-    readers = first_match(raw.path, settings.readers)
+    readers = first_match(raw.path, settings.readers, raw.folder)
     return Document(
         uri=raw.uri,
         source=source,
@@ -119,7 +121,7 @@ def to_document(raw: Raw, settings: SourceSettings, source: str) -> Document:
         facets=meta.facets,
         authority=(
             meta.authority
-            or first_match(raw.path, settings.authority)
+            or first_match(raw.path, settings.authority, raw.folder)
             or guess_authority(raw.path, parsed.title)
         ),
         effective_from=meta.effective_from,
@@ -220,9 +222,10 @@ def matches(path: str, glob: str) -> bool:
     return fnmatchcase(path, glob) or fnmatchcase(path, glob.replace("**/", ""))
 
 
-def first_match(path: str, globs: Mapping[str, T]) -> T | None:
-    """Return the value of the first glob that matches the path."""
-    return next((value for glob, value in globs.items() if matches(path, glob)), None)
+def first_match(path: str, globs: Mapping[str, T], folder: str = "") -> T | None:
+    """Return the value of the first glob that matches the path, with or without its folder's name before it."""
+    paths = (path, f"{folder}/{path}") if folder else (path,)
+    return next((value for glob, value in globs.items() if any(matches(p, glob) for p in paths)), None)
 
 
 def guess_authority(path: str, title: str) -> Authority:

@@ -26,6 +26,8 @@ Progress = Callable[[int, str], None]
 _BATCH_CHUNKS = 64
 """Chunks embedded at once, of as many documents as it takes; each document is written by itself all the same."""
 _LINES = 20
+_MANY = 10
+"""Documents from which on losing more than half of them at once is taken for a mistake."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +45,7 @@ class SyncReport:
     skipped: tuple[tuple[str, str], ...] = ()
     """Uri and reason; what the index held of such a document before stays."""
     failure: str = ""
-    """Why the source could not be listed to its end, so that nothing was removed; empty if it was."""
+    """Why nothing was removed: the source was not listed to its end, or lost too much at once; empty otherwise."""
     chunks: int = 0
     """Chunks of the documents that were added or changed."""
     embedded: int = 0
@@ -53,7 +55,7 @@ class SyncReport:
 
     @property
     def complete(self) -> bool:
-        """Tell whether the source was listed to its end."""
+        """Tell whether the index holds now what the source holds."""
         return not self.failure
 
     def summary(self) -> str:
@@ -64,7 +66,7 @@ class SyncReport:
             f"{len(self.removed)} removed, {len(self.skipped)} skipped, {len(self.unchanged)} unchanged "
             f"({self.chunks} chunks, {self.seconds:.1f} s)"
         )
-        failure = [f"  not listed to its end, nothing was removed: {self.failure}"] if self.failure else []
+        failure = [f"  nothing was removed: {self.failure}"] if self.failure else []
         skipped = [f"  skipped {uri}: {reason}" for uri, reason in self.skipped]
         return "\n".join([counts, *failure, *_few(skipped)])
 
@@ -161,13 +163,15 @@ def sync(
     now: datetime,
     on_progress: Progress | None = None,
     dry_run: bool = False,
+    allow_removal: bool = False,
 ) -> SyncReport:
     """Bring `index` up to date with one source and return what was done.
 
     A document is embedded before anything of it is written, and written in one step with its revision, so that a run
     that is stopped anywhere is finished by the next one. One that cannot be read, cut or embedded is skipped by name.
-    Documents leave the index only after the source was listed to its end, and only this source's. A dry run reads and
-    cuts, but embeds and writes nothing. Raises IndexingError when the index cannot be read or written and ModelError when nothing can be embedded.
+    Documents leave the index only after the source was listed to its end, and only this source's; a source that came up
+    empty, or lost more than half of many documents, keeps them all unless `allow_removal`. A dry run reads and cuts, but
+    embeds and writes nothing. Raises IndexingError when the index cannot be read or written and ModelError when nothing can be embedded.
     """
     began = time.monotonic()
     run = _Run(index, embedder, index.revisions(source.name), dry_run)
@@ -210,7 +214,17 @@ def sync(
             on_progress(len(listed), uri)
     run.write()
     if not failure:
-        run.remove(uri for uri in run.known if uri in gone or uri not in listed)
+        leaving = [uri for uri in run.known if uri in gone or uri not in listed]
+        left = len(run.known) - len(leaving) + len(run.added)
+        # A mount that is not there yet lists as an empty folder, and to its end.
+        lost = leaving and (not left or (len(run.known) >= _MANY and 2 * left < len(run.known)))
+        if lost and not allow_removal:
+            failure = (
+                f"{len(leaving)} of its {len(run.known)} documents are no longer there; look whether the folder is "
+                f"mounted, and if they are meant to go, run `twohop index --allow-removal`"
+            )
+        else:
+            run.remove(leaving)
     if not dry_run:
         index.flush()
     return SyncReport(
@@ -227,6 +241,16 @@ def sync(
         seconds=time.monotonic() - began,
         dry_run=dry_run,
     )
+
+
+def forget(source: str, index: Writable, *, now: datetime) -> SyncReport:
+    """Take all documents of a source out of the index."""
+    began = time.monotonic()
+    removed = tuple(index.revisions(source))
+    for uri in removed:
+        index.delete(uri)
+    index.flush()
+    return SyncReport(source, now, removed=removed, seconds=time.monotonic() - began)
 
 
 def rebuild(

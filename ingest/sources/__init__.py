@@ -19,6 +19,8 @@ class Changed:
     link: str
     path: str
     """Path inside the source, matched by the readers and authority globs."""
+    folder: str = ""
+    """Name of the folder that the source reads; a glob may begin with it."""
 
 
 @dataclass(frozen=True, slots=True)

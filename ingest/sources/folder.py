@@ -54,6 +54,8 @@ class FolderSource:
     def __init__(self, settings: SourceSettings, name: str = "docs") -> None:
         self._settings = settings
         self._name = name
+        # With several paths the folder's name stands in the path already.
+        self._folder = settings.paths[0].name if len(settings.paths) == 1 else ""
 
     @property
     def name(self) -> str:
@@ -63,7 +65,7 @@ class FolderSource:
     def changes(self, known: Mapping[str, str]) -> Iterator[Change]:
         """Yield what changed against `known`, in the order of the paths.
 
-        Raises SourceError when a configured path is missing, before anything is yielded: a folder that is not
+        Raises SourceError when a path is missing, or there is none, before anything is yielded: a folder that is not
         mounted must not empty the index. A sub-folder that cannot be listed is `Failed`, and then there is no
         `Complete`.
         """
@@ -82,6 +84,8 @@ class FolderSource:
             yield Complete()
 
     def _list(self) -> _Listing:
+        if not self._settings.paths:
+            raise SourceError("no folder is named; name one")
         roots: dict[Path, Path] = {}
         for path in self._settings.paths:
             try:
@@ -121,7 +125,7 @@ class FolderSource:
         revision = self._revision(path, link, content)
         if known.get(uri) == revision:
             return Unchanged(uri)
-        return Changed(uri, revision, content, MEDIA_TYPES[file.suffix.lower()], link, path)
+        return Changed(uri, revision, content, MEDIA_TYPES[file.suffix.lower()], link, path, self._folder)
 
     def _uri(self, path: str) -> str:
         return f"{self._name}:{_printable(path)}"
@@ -137,8 +141,8 @@ class FolderSource:
         applied = [
             PARSER_VERSION,
             link,
-            first_match(path, self._settings.readers),
-            first_match(path, self._settings.authority),
+            first_match(path, self._settings.readers, self._folder),
+            first_match(path, self._settings.authority, self._folder),
         ]
         settings = hashlib.sha256(json.dumps(applied).encode()).hexdigest()[:16]
         return f"{hashlib.sha256(content).hexdigest()}-{settings}"

@@ -185,6 +185,186 @@ def test_index_names_what_it_cannot_read_and_does_nothing_twice(
     assert "20 days" in found["text"]
 
 
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a working folder with two folders of documents of the same names, of which nothing is indexed yet."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TWOHOP_DATA", str(tmp_path / "data"))
+    for folder, days in (("docs", 20), ("more", 50)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "faq.md").write_text(f"# FAQ of {folder}\n\nWithin {days} days.\n", "utf-8")
+    (tmp_path / "docs" / "rules.md").write_text("# Rules\n\nGoods can be returned.\n", "utf-8")
+    return tmp_path
+
+
+def indexed(*arguments: str, code: int = 0) -> dict[str, Any]:
+    result = run("index", "--json", *arguments)
+    assert result.exit_code == code, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run a command that ends with exit code 2 and return all that it said on standard error."""
+    monkeypatch.setattr(sys, "argv", ["twohop", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+def counts(found: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    """Return what was added, removed and left as it was, by source, tickets left out."""
+    return {
+        name: (of["added"], of["removed"], of["unchanged"])
+        for name, of in found["sources"].items()
+        if name != "tickets"
+    }
+
+
+QUESTIONS = (
+    '{"id": "1", "type": "lookup", "text": "Within how many days?", "now": "2026-09-26", '
+    '"expected_route": "direct", "shape": "answered"}\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["eval"], "name a question set (twohop eval FILE"),
+        (["eval", "nope.jsonl"], "question set 'nope.jsonl' cannot be read"),
+        (["eval", "empty.jsonl"], "question set 'empty.jsonl' holds no question"),
+    ],
+)
+def test_a_question_set_that_is_not_there_is_named_before_anything_is_loaded(
+    arguments: list[str],
+    said: str,
+    own: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    indexed("docs")
+    (own / "empty.jsonl").write_text("\n", "utf-8")
+    told = refused(monkeypatch, capsys, *arguments)
+    assert said in told
+    assert "loading" not in told
+    assert counts(indexed()) == {"docs": (0, 0, 2)}
+
+
+@pytest.mark.usefixtures("installed")
+def test_no_command_but_index_changes_an_index_of_ones_own(own: Path) -> None:
+    indexed("docs")
+    (own / "q.jsonl").write_text(QUESTIONS, "utf-8")
+    (own / "docs" / "faq.md").unlink()
+    asked_it = run("eval", "q.jsonl")
+    assert asked_it.exit_code == 0
+    assert "| all | 1 |" in asked_it.stdout
+    turn = asked("Within how many days?")["turn"]
+    for arguments in (["trace", turn], ["doctor"], ["demo"]):
+        assert run(*arguments).exit_code == 0
+    found = asked("Within how many days?")
+    assert [one["source"] for one in found["citations"]] == ["docs:faq.md"]
+
+
+def test_a_second_folder_joins_the_first(own: Path) -> None:
+    assert counts(indexed("docs")) == {"docs": (2, 0, 0)}
+    found = indexed("more")
+    assert counts(found) == {"more": (1, 0, 0)}
+    assert found["folders"] == {"docs": str(own / "docs"), "more": str(own / "more")}
+    assert counts(indexed("docs/rules.md")) == {"docs": (0, 0, 2)}
+    (own / "docs" / "rules.md").unlink()
+    assert counts(indexed()) == {"docs": (0, 1, 1), "more": (0, 0, 1)}
+    in_words = run("index")
+    assert f"{own / 'docs'} as docs, {own / 'more'} as more" in in_words.stdout
+    found = asked("What is in the FAQ of more?")
+    assert found["citations"][0]["source"] == "more:faq.md"
+
+
+def test_a_folder_leaves_only_when_it_is_forgotten(own: Path) -> None:
+    indexed("docs", "more")
+    (own / "more").rename(own / "away")
+    found = indexed(code=1)
+    assert counts(found) == {"docs": (0, 0, 2), "more": (0, 0, 0)}
+    assert "cannot be opened" in found["failures"][0]
+    assert counts(indexed("--forget", "more")) == {"more": (0, 1, 0)}
+    assert counts(indexed()) == {"docs": (0, 0, 2)}
+
+
+def test_a_folder_that_the_settings_stop_naming_leaves(own: Path) -> None:
+    settings = own / "twohop.toml"
+    settings.write_text('[sources]\npaths = ["docs", "more"]\n', "utf-8")
+    assert counts(indexed()) == {"docs": (2, 0, 0), "more": (1, 0, 0)}
+    settings.unlink()
+    assert counts(indexed()) == {"docs": (0, 0, 2), "more": (0, 0, 1)}
+    settings.write_text('[sources]\npaths = ["more"]\n', "utf-8")
+    assert counts(indexed()) == {"more": (0, 0, 1), "docs": (0, 2, 0)}
+
+
+def test_what_the_settings_name_is_not_forgotten_by_hand(
+    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own / "twohop.toml").write_text('[sources]\npaths = ["docs"]\n', "utf-8")
+    indexed()
+    assert "named by sources.paths" in refused(monkeypatch, capsys, "index", "--forget", "docs")
+    assert "'nowhere' is no indexed folder" in refused(monkeypatch, capsys, "index", "--forget", "nowhere")
+    assert counts(indexed()) == {"docs": (0, 0, 2)}
+
+
+def test_a_wider_folder_takes_the_place_of_one_inside_it(own: Path) -> None:
+    indexed("docs/faq.md")
+    (own / "docs" / ".hidden").mkdir()
+    (own / "docs" / ".hidden" / "own.md").write_text("# Own\n\nOwn text.\n", "utf-8")
+    found = indexed("docs", "docs/.hidden")
+    assert found["folders"] == {"docs": str(own / "docs"), "hidden": str(own / "docs" / ".hidden")}
+    assert counts(found) == {"docs": (1, 0, 1), "hidden": (1, 0, 0)}
+
+
+def test_a_folder_that_came_up_empty_loses_nothing_unasked(
+    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    indexed("docs", "more")
+    for path in (own / "docs").iterdir():
+        path.unlink()
+    found = indexed(code=1)
+    assert counts(found) == {"docs": (0, 0, 0), "more": (0, 0, 1)}
+    assert "--allow-removal" in found["failures"][0]
+    assert "missing or empty" in refused(monkeypatch, capsys, "index", "--rebuild")
+    assert asked("Within how many days, by the FAQ of docs?")["citations"][0]["source"] == "docs:faq.md"
+    assert counts(indexed("--allow-removal")) == {"docs": (0, 2, 0), "more": (0, 0, 1)}
+
+
+def test_a_rebuild_reads_every_folder(own: Path) -> None:
+    indexed("docs")
+    assert counts(indexed("more", "--rebuild")) == {"docs": (2, 0, 0), "more": (1, 0, 0)}
+
+
+def test_globs_of_readers_hold_in_every_folder(own: Path) -> None:
+    (own / "more" / "internal").mkdir()
+    (own / "more" / "internal" / "faq.md").write_text("# Internal\n\nWithin 90 days.\n", "utf-8")
+    (own / "twohop.toml").write_text(
+        '[sources]\npaths = ["docs", "more"]\n[sources.readers]\n'
+        '"internal/*" = ["support"]\n"docs/rules.md" = ["support"]\n',
+        "utf-8",
+    )
+    indexed()
+    for question in ("Within how many days, by the internal page?", "Can goods be returned by the rules?"):
+        assert asked(question)["citations"]
+        seen = json.dumps(asked(question, "--as", "stranger"))
+        assert "internal/faq.md" not in seen
+        assert "rules.md" not in seen
+
+
+def test_an_empty_index_is_said(
+    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    indexed("nowhere", code=1)
+    assert "nothing is indexed yet; run `twohop index PATH…`" in refused(
+        monkeypatch, capsys, "ask", "Within how many days?"
+    )
+    (own / "twohop.toml").write_text('[sources]\npaths = ["absent"]\n', "utf-8")
+    assert "nothing is indexed yet; run `twohop index`" in refused(monkeypatch, capsys, "ask", "How many?")
+
+
 def test_bench_prints_a_row_for_each_part(flagship: dict[str, Any]) -> None:
     assert flagship
     few = ("bench", "--rounds", "1", "--questions", "2")
