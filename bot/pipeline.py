@@ -380,6 +380,7 @@ class _Turn:
             by_code = True
         self.gaps += [step.error for step in self.tools.steps if step.error == NO_RIGHT][:1]
         if not text and not decided:
+            stop = self.budget.exhausted() or stop
             return self._answer("not_found", self._nothing(), route, None, stop=stop)
         gaps = [*self.gaps, *(decided.gaps if decided else ()), *self._unfiltered(text)]
         shape: Shape = "partial" if gaps or (decided and decided.decision == "undecided") else "answered"
@@ -426,11 +427,12 @@ class _Turn:
         searched = [f"“{query if len(query) <= 80 else query[:79] + '…'}”" for query in queries]
         missing = "; ".join(self.gaps)
         where = f" I searched the documents for {', '.join(dict.fromkeys(searched))}." if searched else ""
-        said = (
-            f"{missing[0].upper()}{missing[1:]}."
-            if missing
-            else "I could not find that in the sources I can read."
-        )
+        if missing:
+            said = f"{missing[0].upper()}{missing[1:]}."
+        elif stopped := self.budget.exhausted():
+            said = f"I stopped before I had an answer, at the {stopped}; it may be in the sources all the same."
+        else:
+            said = "I could not find that in the sources I can read."
         return f"{said}{where} Please ask {self.parts.words.contact}."
 
     def _answer(
