@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from datetime import date, time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ingest.types import Authority
 
@@ -18,7 +18,7 @@ BUNDLED_MODEL = "all-MiniLM-L6-v2"
 class Section(BaseModel):
     """A settings section: unknown names are refused, and a section never changes after the start."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class SourceSettings(Section):
@@ -30,7 +30,7 @@ class SourceSettings(Section):
     """Prefix of citation links, for example `https://help.example.com/`; empty links to the file itself."""
     max_bytes: Annotated[int, Field(gt=0)] = 10_000_000
     """Larger files are reported and skipped."""
-    readers: dict[str, tuple[str, ...]] = {}
+    readers: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = {}
     """Path glob to reader labels, for documents whose front matter names none; the first match wins."""
     authority: dict[str, Authority] = {}
     """Path glob to the kind of text (`terms`, `policy`, `help`, `faq`, `chat`); front matter wins."""
@@ -63,7 +63,7 @@ class CalendarSettings(Section):
     """Start of the business day."""
     closes: time = time(17)
     """End of the business day."""
-    workdays: tuple[Annotated[int, Field(ge=0, le=6)], ...] = (0, 1, 2, 3, 4)
+    workdays: Annotated[tuple[Annotated[int, Field(ge=0, le=6)], ...], Field(min_length=1)] = (0, 1, 2, 3, 4)
     """Business days, Monday is 0."""
     holidays: tuple[date, ...] = ()
     """Days on which the desk is closed."""
@@ -79,13 +79,11 @@ class CalendarSettings(Section):
             ) from error
         return value
 
-    @field_validator("closes")
-    @classmethod
-    def _closes_later(cls, value: time, info: object) -> time:
-        opens = getattr(info, "data", {}).get("opens")
-        if opens is not None and value <= opens:
-            raise ValueError(f"closes {value} must be later than opens {opens}")
-        return value
+    @model_validator(mode="after")
+    def _closes_later(self) -> Self:
+        if self.closes <= self.opens:
+            raise ValueError(f"closes {self.closes} must be later than opens {self.opens}")
+        return self
 
 
 class TicketSettings(Section):
@@ -123,4 +121,6 @@ class TicketSettings(Section):
             re.compile(value)
         except re.error as error:
             raise ValueError(f"number_pattern {value!r} is not a regular expression: {error}") from error
+        if re.fullmatch(value, ""):
+            raise ValueError(f"number_pattern {value!r} fits an empty number; ask for at least one character")
         return value

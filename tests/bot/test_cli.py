@@ -101,6 +101,18 @@ def test_a_stranger_reads_no_ticket(flagship: dict[str, Any]) -> None:
     assert "Ortega" not in json.dumps(found)
 
 
+def test_out_of_time_is_not_not_in_the_sources(
+    flagship: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert flagship
+    monkeypatch.setenv("TWOHOP_LIMITS__SECONDS", "0.000001")
+    found = asked(QUESTION)
+    assert found["shape"] == "not_found"
+    assert found["stop"] == "time limit of 1e-06 seconds"
+    assert "at the time limit of 1e-06 seconds" in found["text"]
+    assert "could not find" not in found["text"]
+
+
 def test_ask_shows_sources_and_steps(flagship: dict[str, Any]) -> None:
     result = run("ask", "--trace", *NOW, QUESTION)
     assert result.exit_code == 0
@@ -421,6 +433,25 @@ def test_an_unknown_setting_is_named(
         main()
     assert ended.value.code == 2
     assert "unknown setting 'TWOHOP_COLOUR'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("TWOHOP_CALENDAR__WORKDAYS", "[]", "calendar.workdays = []"),
+        ("TWOHOP_CALENDAR__OPENS", "18:00", "closes 17:00:00 must be later than opens 18:00:00"),
+        ("TWOHOP_TICKETS__NUMBER_PATTERN", r"\d*", r"number_pattern '\\d*' fits an empty number"),
+        ("TWOHOP_SOURCES__READERS", '{"internal/*": []}', "sources.readers.internal/* = []"),
+        ("TWOHOP_LIMITS__SECONDS", "inf", "limits.seconds = 'inf'"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused_at_the_start(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, value)
+    told = refused(monkeypatch, capsys, "ask", "How many tickets are open?")
+    assert said in told
+    assert "loading" not in told
 
 
 def test_a_mode_that_is_not_one_is_refused() -> None:
