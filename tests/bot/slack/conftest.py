@@ -30,7 +30,9 @@ async def slack() -> AsyncIterator[SlackServer]:
     assert [f"{one.kind}: {one.text}" for one in server.violations] == []
 
 
-def settings_of(sample: Desk, slack: SlackServer, state: Path, **more: Any) -> Settings:
+def settings_of(
+    sample: Desk, slack: SlackServer, state: Path, every_minutes: float = 0, **more: Any
+) -> Settings:
     """Return settings that share the sample's index and tickets and keep their own state."""
     section = {"api_url": slack.api_url, "admins": (ADMIN,), "drain_seconds": 5.0, **more}
     return sample.settings.model_copy(
@@ -40,7 +42,7 @@ def settings_of(sample: Desk, slack: SlackServer, state: Path, **more: Any) -> S
             "slack_app_token": slack.app_token,
             "access": AccessSettings(groups={"support": (SUPPORT, ADMIN)}),
             "slack": SlackSettings(**section),
-            "sync": SyncSettings(every_minutes=0),
+            "sync": SyncSettings(every_minutes=every_minutes),
         }
     )
 

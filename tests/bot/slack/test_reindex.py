@@ -116,3 +116,20 @@ async def test_anything_else_is_help(slack: SlackServer, bot: Bot) -> None:
     async with bot():
         assert "/twohop reindex" in await twohop(slack, MEMBER, "")
         assert "sample company" in await twohop(slack, ADMIN, "reindex")
+
+
+async def test_the_clock_starts_a_run_of_which_nobody_is_told(
+    slack: SlackServer, bot: Bot, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    argv = (sys.executable, "-c", f"open({str(ran)!r}, 'w').close(); print({json.dumps(REPORT)!r})")
+    async with bot(reindex=argv, every_minutes=0.01) as desk:
+        jobs = Jobs(desk.store.engine, "test", 30)
+        while "No index run" in await twohop(slack, MEMBER, "status"):
+            pass
+        await done(slack)
+        latest = jobs.latest("index")
+    assert ran.exists()
+    assert latest is not None
+    assert latest.user == ""
+    assert told(slack) == []
