@@ -164,7 +164,10 @@ def _unsupported(sentence: str, items: Sequence[EvidenceItem]) -> str:
         return "is not what its sources say"
     if re.search(r"[“\"]", plain) and _verbatim(plain, items):
         return ""
-    return next((reason for one in sentences(plain) if (reason := _other_polarity(one, said))), "")
+    # What stands word for word in a source says what the source says.
+    pieces = [piece for one in sentences(plain) for piece in re.split(r"[.;]\s+", one) if words(piece)]
+    own = [piece for piece in pieces if not _verbatim(piece, items)]
+    return next((reason for one in own if (reason := _other_polarity(one, said))), "")
 
 
 def _other_polarity(plain: str, said: Sequence[str]) -> str:

@@ -163,7 +163,7 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
     "similar": re.compile(
         r"\b((similar|like|comparable|related) (tickets?|cases?|issues?|problems?|to)|(tickets?|cases?|anything|something|one) (like|similar)|"
         r"(seen|had|happened|reported|solved|fixed|handled|come up|came up) (this |that |it |these )?(\S+ ){0,8}before|precedents?|"
-        r"(anyone|anybody|somebody|someone|any customer) else|(earlier|other|past|previous) (customers?|tickets?|cases?)|known issue|same (error|problem|issue|symptom|fault|cause)|how did we (fix|solve|resolve|handle)|"
+        r"(anyone|anybody|somebody|someone|any customer) else|(earlier|other|past|previous) (customers?|tickets?|cases?)|known issue|same (error|problem|issue|symptom|fault|cause)|how did we (fix|solve|resolve|handle)(?! (the )?(ticket|case)?\W*\S*\d{3,})|"
         r"similares|parecid\w+)\b"
     ),
     "field": re.compile(
@@ -173,12 +173,19 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
 }
 
 
-_STATE = re.compile(
+STATE = re.compile(
     r"\balready\b(?! (over|too|late|past|expired|lapsed|out))|"
     r"\b(has|have|was|were) (\S+ ){1,6}?(been )?(paid|refunded|reimbursed|credited|sent|returned|shipped|delivered|resolved|fixed|solved|"
     r"closed|answered|approved)\b"
 )
 """Words that ask what became of something: the record says, no rule does."""
+RECORD = frozenset(
+    stems(
+        "subject body resolution resolve solve fix happen open opened opening owner owns handle problem issue about summary latest last update "
+        "updated status priority assignee assigned message text written wrote reported say state"
+    )
+)
+"""Words that ask about a ticket itself."""
 _TIMED = re.compile(
     r"\b(in time|on time|late|within|too|overdue|fast enough|entitled|eligible|allowed|window|deadline|supposed)\b"
 )
@@ -188,7 +195,7 @@ def asks(text: str) -> frozenset[Ask]:
     """Return what kinds of thing the words ask for; none is common and means a look-up in the documents."""
     plain = " ".join(words(text))
     found = frozenset(ask for ask, pattern in _ASKS.items() if pattern.search(plain))
-    if found & {"rule", "field"} and _STATE.search(plain) and not _TIMED.search(plain):
+    if found & {"rule", "field"} and STATE.search(plain) and not _TIMED.search(plain):
         return found - {"rule"} | {"field"}
     return found
 

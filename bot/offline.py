@@ -17,7 +17,7 @@ from datetime import date
 from typing import Any
 
 from bot.filters import only_counts, read, whole_codes
-from bot.gate import asks
+from bot.gate import RECORD, STATE, asks
 from bot.types import Budget, EvidenceItem, Gazetteer, Message, Reply, Tool, ToolCall
 from ingest.atoms import codes, mentions, sentences, stems, words, written_out
 from ingest.embed import Embedder
@@ -114,13 +114,36 @@ class OfflineModel:
         elif len(rows) > 1 and not tables:
             parts += [_resolved(item) for item in rows]
         elif rows and not tables:
-            parts += [line for item in rows for line in _fields(item, text, wanted)]
+            quotes = [] if "rule" in wanted else self._of_its_kind(text, rows[0], docs, names)
+            parts += _fields(rows[0], text, wanted, short=bool(quotes)) + quotes
         if parts and (only_counts(text) or not ("rule" in wanted or "compare" in wanted)):
             return "\n".join(parts)
         lines = self._lines(text, docs, names)
         if not lines or not self._enough(text, lines, docs):
             return "\n".join(parts)
         return "\n".join([*parts, *(_quote(line) for line in lines)])
+
+    def _of_its_kind(
+        self, text: str, row: EvidenceItem, docs: Sequence[EvidenceItem], names: Gazetteer
+    ) -> list[str]:
+        """Quote what the documents say for the ticket's kind of case: nothing that is about another plan."""
+        if row.ticket is None:
+            return []
+        number = rf"\S*{re.escape(row.ticket.number)}\S*"
+        bare = re.sub(number, " ", text)
+        facts = {name: value for name, value in row.facets.items() if value}
+        lines = [
+            line
+            for line in self._lines(f"{bare} {' '.join(facts.values())}", docs, names)
+            if not any(
+                (said := mentions(f"{line.item.title} {line.text}", names.facets.get(name, ())))
+                and value not in said
+                for name, value in facts.items()
+            )
+        ]
+        if not set(stems(bare)) - RECORD - _ASKING or not lines or not self._enough(bare, lines, docs):
+            return []
+        return [_quote(line) for line in lines]
 
     def _lines(self, text: str, docs: Sequence[EvidenceItem], names: Gazetteer) -> list[Line]:
         """Return the best lines: one for each thing compared, else up to four that are not repetitions."""
@@ -249,24 +272,28 @@ def _resolved(item: EvidenceItem) -> str:
     return f"- {item.title} ({ticket.customer}): “{ticket.subject}” {how} [{item.n}]"
 
 
-def _fields(item: EvidenceItem, text: str, wanted: frozenset[str]) -> list[str]:
+def _fields(item: EvidenceItem, text: str, wanted: frozenset[str], short: bool = False) -> list[str]:
     """Return the fields of a ticket that the question names; the ticket in short where it names none."""
+    if "rule" in wanted:
+        return []
     head, *rest = item.text.splitlines()
     asked = set(stems(text))
+    if not re.search(r"\b(who|which|what|whose) (is the )?customer", text, re.IGNORECASE):
+        asked -= set(stems("customer"))
     fields = [line for line in rest if ": " in line and not line.startswith("Resolution")]
     named = [line for line in fields if set(stems(line.partition(":")[0])) & asked]
     if "who" in words(text):
         named += [line for line in fields if line.startswith("Assignee") and line not in named]
     resolution = [line for line in rest if line.startswith("Resolution: ")]
-    if {"resolv", "resolut", "fix", "solv", "happen", "end"} & asked:
-        named += resolution
-    if "rule" in wanted:
-        return []
+    if STATE.search(" ".join(words(text))) or {"resolv", "resolut", "fix", "solv", "happen", "end"} & asked:
+        named += [line for line in fields if line.startswith("Status") and line not in named] + resolution
+    if short and not named:
+        named = [line for line in fields if line.partition(": ")[2] in item.facets.values()]
     if named:
         return [f"{head}. {'; '.join(named)} [{item.n}]"]
     body = item.ticket.body if item.ticket else ""
-    # What a customer writes is a quotation, and the first sentence tells what it is about.
-    said = [f"The ticket says: “{line}”" for line in sentences(body)[:1]]
+    # What a customer writes is a quotation, and the first sentence that says something tells what it is about.
+    said = [f"The ticket says: “{line}”" for line in sentences(body) if len(words(line)) > 3][:1]
     return [f"{line} [{item.n}]" for line in (f"{head}. {'; '.join(fields[:6])}.", *said, *resolution)]
 
 

@@ -32,7 +32,7 @@ from bot.types import (
     ToolCall,
     Verdict,
 )
-from ingest.atoms import mentions, stems
+from ingest.atoms import mentions, stems, words
 from ingest.dates import Calendar, format_date
 from ingest.errors import ModelError
 from ingest.tickets import TicketFilter, TicketStore
@@ -274,6 +274,18 @@ class _Turn:
         for case in cases:
             if self._wants_verdict(case):
                 await self._search_rules(case)
+            elif case.evidence and (query := self._looked_up(case)):
+                brings = ", ".join(case.facts.values())
+                await self._call("search_docs", {"query": query}, f"the ticket brings {brings}")
+
+    def _looked_up(self, case: verdict.Case) -> str:
+        """Return the search for what the documents say of a ticket's kind of case ("the API limit of the customer on
+        4856"), or nothing where the question is about the ticket itself."""
+        if gate.asks(self.text) & {"similar", "aggregate"}:
+            return ""
+        topic = self._topic() - gate.RECORD
+        said = [word for word in words(self._asked()) if set(stems(word)) & topic]
+        return " ".join([*said, *case.facts.values()]) if said and case.facts else ""
 
     async def _search_rules(self, case: verdict.Case) -> None:
         lacking = [value for value in case.facts.values() if not mentions(self.text, [value])]
