@@ -454,7 +454,9 @@ def evaluate(
         list[Path] | None, typer.Argument(help="Question sets; the sample's own without any.")
     ] = None,
     modes: Annotated[str, typer.Option(help="Modes to compare, separated by commas.")] = "gated",
-    failures: Annotated[bool, typer.Option("--failures", help="List what was not right.")] = False,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="List what was not right; the sample's blind half stays blind.")
+    ] = False,
     config: Config = None,
 ) -> None:
     """Ask labelled questions in one or more modes and print what was right, per type."""
@@ -479,7 +481,8 @@ def evaluate(
             _prepare(desk)
         _refuse_empty(desk)
         for path, questions in chosen:
-            report = run(desk, path.name, questions, cast(list[Mode], wanted), failures=failures)
+            shown = failures and (bool(files) or not path.stem.endswith("-test"))
+            report = run(desk, path.name, questions, cast(list[Mode], wanted), failures=shown)
             out.print(report, markup=False)
 
 
