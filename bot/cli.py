@@ -10,7 +10,7 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from datetime import time as clock
 from functools import partial
@@ -31,6 +31,7 @@ from ingest.types import Where
 
 if TYPE_CHECKING:
     from bot.app import Asked, Desk
+    from bot.store import Store
     from ingest.embed import Embedder
     from ingest.sources.roots import Root
     from ingest.sync import SyncReport
@@ -58,6 +59,21 @@ TOUR = (
 )
 """The demo's questions, and whether each one follows the one before it."""
 DEMO_NOW = "2026-09-26T10:00"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"twohop {_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end."),
+    ] = False,
+) -> None: ...
 
 
 def main() -> None:
@@ -139,6 +155,12 @@ def opened(settings: Settings, *, rebuild: bool = False, embedder: Embedder | No
 def _forget_index(settings: Settings) -> None:
     folder = settings.data / "index"
     (folder / "current").unlink(missing_ok=True)
+
+
+def _store(settings: Settings) -> Store:
+    from bot.store import Store
+
+    return Store(settings.database_url or f"sqlite:///{settings.data / 'state.db'}")
 
 
 def _prepare(desk: Desk) -> None:
@@ -259,6 +281,9 @@ def ask(
     moment = _now(now, settings.calendar.zone) if now else None
     if not question.strip():
         raise TwohopError("the question is empty; write it in quotes")
+    if after:
+        with closing(_store(settings)) as store:
+            store.get(after)
     if is_sample:
         err.print(
             "nothing is configured: asking the sample company (twohop index PATH… takes your own folder)",
@@ -325,6 +350,8 @@ def index(
             for path in settings.tickets.csv:
                 try:
                     imported.append(desk.import_tickets(path))
+                    if imported[-1].failed:
+                        failures.append(f"{path.name}: no row is a ticket")
                 except TicketImportError as error:
                     # A ticket file that cannot be read is no reason to leave the documents as they were.
                     failures.append(str(error))
@@ -444,8 +471,11 @@ def import_(
         raise TicketImportError(f"{str(file)!r} cannot be read: there is no such file; check the name")
     _loading()
     with opened(settings) as desk:
-        out.print(desk.import_tickets(file).summary(), markup=False)
+        imported = desk.import_tickets(file)
+        out.print(imported.summary(), markup=False)
         out.print(desk.sync_tickets().summary(), markup=False)
+    if imported.failed:
+        raise typer.Exit(1)
 
 
 @app.command("eval")
@@ -544,14 +574,9 @@ def trace(
     config: Config = None,
 ) -> None:
     """Print how an answer came about."""
-    from bot.store import Store
-
     settings, _ = settings_for(config)
-    store = Store(settings.database_url or f"sqlite:///{settings.data / 'state.db'}")
-    try:
+    with closing(_store(settings)) as store:
         kept = store.get(turn)
-    finally:
-        store.close()
     detail = kept.detail
     out.print(
         f"turn {kept.id}  {kept.asked_at:%Y-%m-%d %H:%M} UTC  {kept.user}  mode {kept.mode}  clock {kept.now}",
@@ -628,16 +653,20 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     def documents() -> str:
         if not (settings.data / "index" / "current").is_file():
             raise TwohopError("nothing is indexed yet; run `twohop demo` or `twohop index PATH…`")
-        from bot.app import build
+        from bot.app import build, indexed_roots
 
         desk = build(settings, embedder)
         try:
             held = desk.index.documents(Where(readers=desk.asker().readers))
             newest = max((d.indexed_at for d in held), default=None)
+            if not newest:
+                raise TwohopError(
+                    "it holds no document; run `twohop index PATH…`, or `twohop index` for sources.paths"
+                )
+            folders = ", ".join(f"{root.path} as {root.name}" for root in indexed_roots(settings))
             return (
-                f"{len(held)} documents, {sum(d.chunks for d in held)} chunks, last indexed {newest:%Y-%m-%d %H:%M}"
-                if newest
-                else "empty"
+                f"{len(held)} documents, {sum(d.chunks for d in held)} chunks, last indexed {newest:%Y-%m-%d %H:%M}, "
+                f"from {folders}"
             )
         finally:
             desk.close()
@@ -646,6 +675,11 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
         url = settings.tickets_database_url or f"sqlite:///{settings.data / 'tickets.db'}"
         store = TicketStore(url, settings.tickets, settings.calendar)
         try:
+            if missing := store.missing():
+                raise TwohopError(
+                    f"no imported file had the {'; or the '.join(missing)}; mend the settings, then `twohop index` or "
+                    f"`twohop tickets import FILE`"
+                )
             return f"{len(store.customers())} customers; {'; '.join(store.describe())}"
         finally:
             store.close()

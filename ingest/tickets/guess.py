@@ -122,6 +122,8 @@ _DATE_WORDS = frozenset(
     _words("at on to date time datetime timestamp day of the when fecha de del la el hora")
 )
 _RUNS = re.compile(r"[A-Z]+|[0-9]+|.", re.DOTALL)
+_PLAUSIBLE = re.compile(r"#?\s?[^\W_]+(?:[-_./:# ]{1,3}[^\W_]+)*")
+"""What a ticket number may look like at all; `=cmd()` in a cell is none, and teaches no pattern."""
 _ANY_CODE = r"(?=[A-Z_./-]*\d)[A-Z0-9]+(?:[-_./][A-Z0-9]+)*"
 _MOST_VALUES = 200
 _LONGEST_VALUE = 40
@@ -268,6 +270,10 @@ def _number_format(values: Sequence[str], settings: TicketSettings) -> dict[str,
     """Read prefix and pattern off the numbers themselves, when the settings' own do not fit most of them."""
     fits = Numbers(settings.prefixes, settings.number_pattern).canonical
     if not values or _most(values, lambda value: fits(value) is not None):
+        return {}
+    written = [value for value in values if _PLAUSIBLE.fullmatch(value)]
+    values = [value for value in written if re.search(r"\d", value)] or written
+    if not values:
         return {}
     prefixes = {
         match[0] if (match := re.match(r"[A-Za-z]+[-_ #:]*(?=[\dA-Z])", value)) else "" for value in values

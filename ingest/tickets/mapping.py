@@ -103,6 +103,13 @@ def learned(mapping: TicketSettings, stored: Stored) -> Stored:
     )
 
 
+def lacking(given: TicketSettings, stored: Stored) -> tuple[str, ...]:
+    """Name each column of the settings that no imported file had."""
+    sections = (stored.columns, stored.facets, stored.events, stored.actions)
+    had = {column for section in sections for column in section.values()} | set(stored.personal)
+    return tuple(f"column {column!r}, which {place}" for column, place in _named(given) if column not in had)
+
+
 def _columns(settings: TicketSettings) -> set[str]:
     sections = (settings.columns, settings.facets, settings.events, settings.actions)
     return {column for section in sections for column in section.values()} | set(settings.personal)
@@ -112,12 +119,19 @@ def _says_numbers(settings: TicketSettings) -> bool:
     return bool(settings.model_fields_set & {"number_pattern", "prefixes"})
 
 
+def _named(given: TicketSettings) -> list[tuple[str, str]]:
+    """Return each column that the settings name, with the place that names it."""
+    named = [
+        (column, f"[tickets.{section}] names for {name!r}")
+        for section in ("columns", *SECTIONS)
+        for name, column in getattr(given, section).items()
+    ]
+    return [*named, *((column, "[tickets] personal names") for column in given.personal)]
+
+
 def _all_there(path: Path, header: tuple[str, ...], given: TicketSettings) -> None:
-    named = [(s, n, c) for s in ("columns", *SECTIONS) for n, c in getattr(given, s).items()]
-    named += [("personal", "", column) for column in given.personal]
-    for section, name, column in named:
+    for column, place in _named(given):
         if column not in header:
-            place = f"[tickets.{section}] names for {name!r}" if name else "[tickets] personal names"
             raise TicketImportError(
                 f"{path} has no column {column!r}, which {place}; the columns are {', '.join(header)}"
             )

@@ -54,7 +54,7 @@ from ingest.atoms import fold, words
 from ingest.config import CalendarSettings, TicketSettings
 from ingest.errors import ConfigError, TwohopError
 from ingest.tickets.guess import FIELDS, TIMES, describe
-from ingest.tickets.mapping import SECTIONS, Stored, effective, learned, mapping_of
+from ingest.tickets.mapping import SECTIONS, Stored, effective, lacking, learned, mapping_of
 from ingest.tickets.numbers import Mention, Numbers
 from ingest.tickets.rows import Record, columns_of, decode, records
 from ingest.tickets.table import Skipped, read
@@ -164,6 +164,11 @@ class ImportReport:
     notes: tuple[str, ...] = ()
     """Assumptions worth a look."""
 
+    @property
+    def failed(self) -> bool:
+        """Tell whether the file has rows and none of them is a ticket."""
+        return bool(self.skipped) and not self.added + self.changed + self.unchanged
+
     def summary(self) -> str:
         """Write the report as text lines."""
         lines = [
@@ -171,6 +176,10 @@ class ImportReport:
             f"{self.unchanged} unchanged, {len(self.skipped)} rows skipped ({self.seconds:.1f} s)"
         ]
         lines += [f"  line {line}: {reason}" for line, reason in self.skipped]
+        if self.failed:
+            lines.append(
+                "  no row is a ticket: nothing was imported; mend the file or [tickets] in twohop.toml"
+            )
         lines += [f"  note: {note}" for note in self.notes]
         if self.guessed is not None:
             lines.append("  the columns were taken for (mend a wrong guess under [tickets] in twohop.toml):")
@@ -320,6 +329,12 @@ class TicketStore:
         with self._reading():
             return describe(self.settings)
 
+    def missing(self) -> tuple[str, ...]:
+        """Name each column of the settings that no imported file had; nothing before the first import."""
+        with self._reading() as connection:
+            meta = _meta(connection)
+        return lacking(self._given, _stored(meta)) if "mapping" in meta else ()
+
     def canonical(self, text: str) -> str | None:
         """Return the number that a text spells (`tck 4812` is 4812), None when it spells none."""
         return self._shape.numbers.canonical(text)
@@ -420,8 +435,12 @@ class TicketStore:
             mapping = mapping_of(path, content, self._given, stored)
             stored = learned(mapping, stored)
             shape = _Shape("", effective(self._given, stored))
-            _prepare(connection, shape.table)
             found = records(content, mapping, shape.numbers, self._zone, day_first)
+            if not found.good:
+                # A file that brings no ticket teaches nothing either.
+                skipped = tuple(sorted((*content.skipped, *found.skipped)))
+                return ImportReport(path, 0, 0, 0, skipped, None, time.monotonic() - began)
+            _prepare(connection, shape.table)
             added, changed = _upsert(connection, shape, found.good, self._utc(now))
             _keep(connection, stored, self._local(now))
             adopted = self._adopt(connection)

@@ -377,6 +377,84 @@ def test_an_empty_index_is_said(
     assert "nothing is indexed yet; run `twohop index`" in refused(monkeypatch, capsys, "ask", "How many?")
 
 
+TICKETS = "number,customer,status,plan,subject\n"
+
+
+def test_a_file_of_which_no_row_is_a_ticket_fails_and_teaches_nothing(own: Path) -> None:
+    (own / "good.csv").write_text(TICKETS + "A-12,Acme,open,Team,Lost\nA-13,Beta,open,Team,Blue\n", "utf-8")
+    (own / "bad.csv").write_text("number,customer,region\n,Acme,North\n,Beta,North\n", "utf-8")
+    assert run("tickets", "import", "good.csv").exit_code == 0
+    result = run("tickets", "import", "bad.csv")
+    assert result.exit_code == 1
+    assert "bad.csv: 0 tickets added, 0 changed, 0 unchanged, 2 rows skipped" in result.stdout
+    assert "nothing was imported" in result.stdout
+    assert "facets:" not in result.stdout
+    (own / "twohop.toml").write_text('[tickets]\ncsv = ["bad.csv"]\n', "utf-8")
+    assert "bad.csv: no row is a ticket" in indexed("docs", code=1)["failures"]
+
+
+def test_a_cell_that_is_no_number_teaches_no_pattern(own: Path) -> None:
+    (own / "t.csv").write_text(TICKETS + "A-12,Acme,open,Team,Lost\n=cmd(),Beta,open,Team,Blue\n", "utf-8")
+    result = run("tickets", "import", "t.csv")
+    assert result.exit_code == 0
+    assert "1 tickets added" in result.stdout
+    assert "line 3: '=cmd()' is not a ticket number" in result.stdout
+    assert "cmd" not in result.stdout.partition("numbers:")[2].lower()
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_facet_whose_column_is_nowhere_is_named(
+    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own / "t.csv").write_text(TICKETS + "A-12,Acme,open,Team,Lost\n", "utf-8")
+    indexed("docs")
+    assert run("tickets", "import", "t.csv").exit_code == 0
+    assert "ok    tickets" in run("doctor").stdout
+    (own / "twohop.toml").write_text('[tickets]\nfacets = { plan = "nocolumn" }\n', "utf-8")
+    named = "column 'nocolumn', which [tickets.facets] names for 'plan'"
+    told = refused(monkeypatch, capsys, "tickets", "import", "t.csv")
+    assert f"t.csv has no {named}; the columns are number, customer" in told
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert f"FAIL  tickets: no imported file had the {named}" in result.stdout
+
+
+@pytest.mark.usefixtures("installed")
+def test_doctor_says_what_to_do_about_an_index_without_documents(own: Path) -> None:
+    indexed("nowhere", code=1)
+    (own / "t.csv").write_text(TICKETS + "A-12,Acme,open,Team,Lost\n", "utf-8")
+    assert run("tickets", "import", "t.csv").exit_code == 0
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert "FAIL  index: it holds no document; run `twohop index PATH…`" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tickets", "import", "missing.csv"], "'missing.csv' cannot be read"),
+        (["ask", "hi", "--after", "zzz"], "there is no turn 'zzz'"),
+    ],
+)
+def test_a_name_that_is_wrong_is_said_before_the_model_is_loaded(
+    arguments: list[str],
+    said: str,
+    own: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = refused(monkeypatch, capsys, *arguments)
+    assert said in told
+    assert "loading" not in told
+    assert not (own / "data" / "index").exists(), "an empty index hides the sample company"
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_version_is_printed() -> None:
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, "twohop 0.0\n")
+
+
 def test_bench_prints_a_row_for_each_part(flagship: dict[str, Any]) -> None:
     assert flagship
     few = ("bench", "--rounds", "1", "--questions", "2")

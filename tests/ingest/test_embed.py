@@ -117,6 +117,33 @@ def test_unknown_model_is_refused_by_name(tmp_path: Path) -> None:
         SentenceTransformerEmbedder(settings).embed(["x"])
 
 
+@pytest.mark.parametrize("model", ["nobody/none", "none"])
+def test_a_model_that_cannot_be_had_is_refused_after_one_try(model: str, tmp_path: Path) -> None:
+    out = run(
+        "import http.server, os, threading\n"
+        "asked = []\n"
+        "class Nothing(http.server.BaseHTTPRequestHandler):\n"
+        "    def do_GET(self): asked.append(self.path); self.send_error(503)\n"
+        "    do_HEAD = do_GET\n"
+        "    def log_message(self, *args): pass\n"
+        "server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Nothing)\n"
+        "threading.Thread(target=server.serve_forever, daemon=True).start()\n"
+        "os.environ['HF_ENDPOINT'] = f'http://127.0.0.1:{server.server_port}'\n"
+        f"os.environ['HF_HOME'] = {str(tmp_path)!r}\n"
+        "from ingest.config import EmbeddingSettings\n"
+        "from ingest.embed import SentenceTransformerEmbedder\n"
+        "from ingest.errors import ModelError\n"
+        f"embedder = SentenceTransformerEmbedder(EmbeddingSettings(model={model!r}))\n"
+        "try: embedder.embed(['x'])\n"
+        "except ModelError as error: print(error)\n"
+        "print(len(asked))\n"
+    )
+    said, asked = out.splitlines()
+    assert said.startswith(f"embedding model {model!r} cannot be loaded (")
+    assert "all-MiniLM-L6-v2" in said
+    assert 1 <= int(asked) <= 3, "the library itself asks five times for each file"
+
+
 def test_a_folder_is_loaded_as_a_model_of_its_own(bundled: SentenceTransformerEmbedder) -> None:
     folder = str(module._bundled_folder())
     other = SentenceTransformerEmbedder(EmbeddingSettings(model=folder))
