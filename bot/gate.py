@@ -137,7 +137,7 @@ def small_talk(text: str) -> Meta | None:
 
 _ASKS: Mapping[Ask, re.Pattern[str]] = {
     "rule": re.compile(
-        r"\b(entitled?|obliged|oblig\w+|targets?|(get|gets|have|receive) (\w+ ){0,4}back|how (fast|soon|quickly)|in force|eligible|eligibility|qualif(y|ies)|allowed|permitted|may (i|we|they|the|he|she|a)|deadline|due|window|"
+        r"\b(entitled?|(last|final|latest) (day|date)|obliged|oblig\w+|targets?|(get|gets|have|receive) (\w+ ){0,4}back|how (fast|soon|quickly)|in force|eligible|eligibility|qualif(y|ies)|allowed|permitted|may (i|we|they|the|he|she|a)|deadline|due|window|"
         r"how (long|many (days|hours|weeks|months))|how much time|by when|until when|when (does|do|did|is|will|must|should|can) "
         r".*(expire|end|close|lapse|due|respond|reply|over|run out|ship|return|cancel|claim)|(too|so) late|slack|outside|in time|on time|still|"
         r"(can|could|should|do|does|did|will|would|is|are|was|has|have) .*\b(refund\w*|return\w*|cancel\w*|exchange\w*|claim\w*|"
@@ -158,11 +158,13 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
         r"(list|show|give)( me| us)? (all|every|the|open|any|our|\w+ tickets)|(which|what) (\w+ ){0,3}(tickets|cases|"
         r"incidents|claims)|tickets (opened|are|were|by|from|for|with|on|assigned|in|about|do|does|updated|changed|created|closed|resolved|mention\w*|that|which|without|not|older|since|between|waiting|asking)|(open|pending|resolved|closed|"
         r"unassigned|urgent) (tickets|cases|claims)|most (often|tickets|common)|who has (the )?(most|fewest)|oldest|newest|latest|"
-        r"last \d* ?(tickets|cases)|any (open|other|pending|new) (tickets|cases)|cuantos|cuantas)\b"
+        r"last \d* ?(tickets|cases)|any (open|other|pending|new) (tickets|cases)|cuant[oa]s (\w+ ){0,3}(tickets?|casos|incidencias|solicitudes|reclamaciones|devoluciones|reembolsos|clientes))\b"
     ),
     "similar": re.compile(
         r"\b((similar|like|comparable|related) (tickets?|cases?|issues?|problems?|to)|(tickets?|cases?|anything|something|one) (like|similar)|"
-        r"(seen|had|happened|reported|solved|fixed|handled|come up|came up) (this |that |it |these )?(\S+ ){0,8}before|precedents?|"
+        r"(seen|had|have|happen(ed|s)?|reported|solved|fixed|handled|dealt with|come up|came up|came across) (\S+ ){0,10}(before|previously|in the past|earlier|already)|"
+        r"precedents?|old(er)? (tickets?|cases?)|(any|a|has any|other|another) (customers?|clients?|shops?) (\S+ )?(had|have|having|with|reported|seen|got)|"
+        r"(happen|happened|happens|happening) (to|with) (others?|anyone|anybody|somebody|someone|other)|duplicates? of|resembl\w+|"
         r"(anyone|anybody|somebody|someone|any customer) else|(earlier|other|past|previous) (customers?|tickets?|cases?)|known issue|same (error|problem|issue|symptom|fault|cause)|how did we (fix|solve|resolve|handle)(?! (the )?(ticket|case)?\W*\S*\d{3,})|"
         r"similares|parecid\w+)\b"
     ),

@@ -293,7 +293,9 @@ def _fields(item: EvidenceItem, text: str, wanted: frozenset[str], short: bool =
         return [f"{head}. {'; '.join(named)} [{item.n}]"]
     body = item.ticket.body if item.ticket else ""
     # What a customer writes is a quotation, and the first sentence that says something tells what it is about.
-    said = [f"The ticket says: “{line}”" for line in sentences(body) if len(words(line)) > 3][:1]
+    # A text that gives orders to whoever reads it is not quoted at all.
+    told = () if _ORDERS.search(body) else sentences(body)
+    said = [f"The ticket says: “{line}”" for line in told if len(words(line)) > 3][:1]
     return [f"{line} [{item.n}]" for line in (f"{head}. {'; '.join(fields[:6])}.", *said, *resolution)]
 
 

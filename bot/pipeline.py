@@ -442,7 +442,9 @@ class _Turn:
         if missing:
             said = f"{missing[0].upper()}{missing[1:]}."
         elif stopped := self.budget.exhausted():
-            said = f"I stopped before I had an answer, at the {stopped}; it may be in the sources all the same."
+            said = (
+                f"I stopped before I had an answer, at the {stopped}; it may be in the sources all the same."
+            )
         else:
             said = "I could not find that in the sources I can read."
         return f"{said}{where} Please ask {self.parts.words.contact}."

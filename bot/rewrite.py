@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from bot import prompts
+from bot.gate import asks
 from bot.types import Budget, ChatModel, Gazetteer, Message, PastTurn, Question, Reply
-from ingest.atoms import atoms, mentions, same, stems, words
+from ingest.atoms import atoms, codes, mentions, same, stems, words
 from ingest.dates import format_date, relative_date
 from ingest.errors import ModelError
 
@@ -30,6 +31,11 @@ _TICKET = re.compile(
     re.IGNORECASE,
 )
 _THE_ONE = re.compile(r"\b(?:the|that) one\b", re.IGNORECASE)
+_SAME = re.compile(r"\b(same|that|this|it|these|those|like it)\b", re.IGNORECASE)
+_AMONG = re.compile(
+    r"\b(which (one|ones|of (them|these|those))|of (them|these|those)|the (oldest|newest|latest|first|last)( one)?$|who has (them|most))\b",
+    re.IGNORECASE,
+)
 _ELLIPSIS = re.compile(
     r"^(?:(?:and|or|but|ok|okay|so|then|y|e)\b[ ,]*)*(?:(?:what|how) (?:about|if)|and|y|what of|same for|for|but)\b",
     re.IGNORECASE,
@@ -116,6 +122,25 @@ def follow_up(
         swapped = _swap(text, last.standalone, names, numbers, label)
         if swapped:
             return swapped
+    said = asks(text)
+    if (
+        "similar" in said
+        and not numbers
+        and not _CUSTOMER.search(text)
+        and _SAME.search(text)
+        and (what := _matter(history, label))
+    ):
+        return f"{text.rstrip(' ?.')}: {what}"
+    if "aggregate" in asks(last.standalone) and _AMONG.search(text) and not mentions(text, names.customers):
+        return f"{text.rstrip(' ?.')}, of: {last.standalone}"
+    held = [value for options in names.facets.values() for value in mentions(last.standalone, options)]
+    if (
+        _ELLIPSIS.match(text)
+        and held
+        and not numbers
+        and not any(mentions(text, [value]) for value in values)
+    ):
+        return f"{text.rstrip(' ?.')} for {' '.join(held)}?"
     if out != text:
         return _THE_ONE.sub("the ticket", out)
     if customer and re.search(r"\btickets\b", text, re.IGNORECASE) and not mentions(text, names.customers):
@@ -132,6 +157,16 @@ def follow_up(
     if not numbers and len(own) <= 1 and len(words(out)) <= 8:
         return f"{last.standalone.rstrip(' ?.')}: {out}"
     return out
+
+
+def _matter(history: Sequence[PastTurn], label: str) -> str:
+    """Return what "the same" means in a thread: the last ticket, or the last code, that was spoken of."""
+    for turn in reversed(history):
+        if found := codes(turn.standalone):
+            return max(found, key=len)
+        if turn.tickets:
+            return f"{label}{turn.tickets[-1]}"
+    return ""
 
 
 def _swap(text: str, before: str, names: Gazetteer, numbers: Sequence[str], label: str) -> str:

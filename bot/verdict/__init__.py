@@ -114,7 +114,7 @@ def _matters(
         # A question about the service level means every target that is set in hours.
         timed = [c for c in rules if c.rule.unit in ("hour", "business_hour")]
         yield [(action, about_action(timed, frozenset(stems(action)) - ACTS, synonyms)) for action in actions]
-    if case.evidence and not topic and points(text):
+    if case.evidence and (not topic or case.when) and points(text):
         # "Are they entitled to it?": what it is stands in the ticket.
         told = heads(topic_of(case.text, vocabulary, synonyms), actions)
         if not told:

@@ -11,7 +11,9 @@ from bot.verdict.topic import topic_of
 from bot.verdict.wording import cite
 from ingest.atoms import mentions, stems, words
 
-_ASKS = re.compile(r"^(?:(?!how|what|when|why|who|which|where)\w+ ){0,4}?(?:is|isnt|isn|are|was|wasnt|does|has|did|esta|es|tiene)\b")
+_ASKS = re.compile(
+    r"^(?:(?!how|what|when|why|who|which|where)\w+ ){0,4}?(?:is|isnt|isn|are|was|wasnt|does|has|did|esta|es|tiene)\b"
+)
 _FIELDS = frozenset(
     stems(
         "assigned assignee owned own owns handled handling handle status state priority stand set still yet marked"

@@ -32,7 +32,7 @@ ACTS = GENERIC | frozenset(stems("claim claimed request requested application re
 
 
 _POINTS = re.compile(
-    r"\b(entitled?|eligib\w+|qualif\w+|in time|on time|late|windows?|deadlines?|until when|by when|time|left|slack|within|outside|"
+    r"\b(entitled?|eligib\w+|qualif\w+|in time|on time|late|windows?|deadlines?|until when|by when|(last|final|latest) (day|date)|time|left|slack|within|outside|"
     r"overdue|expired?|lapsed?|owed?|refused?|deny|denied|rights?|rules?|ask(ed)?|(get|gets|have|has|receive) (\S+ ){1,4}back|tiene derecho|derecho|plazo)\b"
 )
 _OTHER_FOCUS = re.compile(
