@@ -131,6 +131,23 @@ def test_what_is_no_longer_listed_leaves_the_index(index: SqliteIndex, run: Run)
     assert held(index, "zeppelin") == {"docs:a"}
 
 
+def test_a_source_that_lost_most_of_its_documents_keeps_them_unless_told(
+    index: SqliteIndex, run: Run
+) -> None:
+    pages = [page(f"docs:{i}", "zeppelin") for i in range(12)]
+    run(*pages, Complete())
+    for left in (pages[:5], []):
+        report = run(*left, Complete())
+        assert (report.complete, report.removed) == (False, ())
+        assert f"{12 - len(left)} of its 12 documents are no longer there" in report.summary()
+        assert "--allow-removal" in report.failure
+    assert len(index.revisions("docs")) == 12
+    moved = run(*(page(f"docs:new/{i}", "zeppelin") for i in range(8)), Complete())
+    assert (moved.complete, len(moved.added), len(moved.removed)) == (True, 8, 12)
+    assert len(run(Complete(), allow_removal=True).removed) == 8
+    assert index.revisions("docs") == {}
+
+
 @pytest.mark.parametrize("failure", [SourceError("not mounted; mount it"), OSError("broken pipe"), None])
 def test_a_source_that_is_not_listed_to_its_end_deletes_nothing(
     index: SqliteIndex, run: Run, failure: Exception | None
