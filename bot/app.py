@@ -18,6 +18,7 @@ from bot.config import Settings
 from bot.offline import OfflineModel
 from bot.retrieve import Retriever
 from bot.store import Store, Turn
+from bot.talk import Talk
 from bot.types import Answer, Asker, ChatModel, Gazetteer, Limits, Mode, Question, Step
 from ingest.chunk import CHUNKER_VERSION
 from ingest.dates import Calendar
@@ -99,6 +100,7 @@ class Desk:
             compute=self._compute_run,
             store=self._store_run,
             company=settings.company,
+            talk=Talk(self.embedder).meta,
         )
 
     def names(self) -> Gazetteer:

@@ -436,13 +436,39 @@ def _indexed(
 @app.command()
 def serve(config: Config = None) -> None:
     """Answer in Slack: mentions in channels, direct messages, and /twohop; on the sample company when nothing else is configured."""
-    import logging
-
     from bot.slack.app import check_tokens
     from bot.slack.app import serve as answer_in_slack
 
     settings, is_sample = settings_for(config)
     check_tokens(settings)
+    with _serving(settings, is_sample, config) as (desk, reindex):
+        desk.run(answer_in_slack(desk, reindex=reindex, say=_say))
+
+
+@app.command()
+def playground(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of 127.0.0.1.")] = 8124,
+    config: Config = None,
+) -> None:
+    """Open a local Slack in the browser, with the bot in it: no workspace, no tokens."""
+    from bot.playground.whole import joined, run
+
+    settings, is_sample = settings_for(config)
+    with _serving(joined(settings, port), is_sample, config) as (desk, reindex):
+        desk.run(run(desk, port, reindex=reindex, say=_say))
+
+
+def _say(line: str) -> None:
+    err.print(line, markup=False)
+
+
+@contextmanager
+def _serving(
+    settings: Settings, is_sample: bool, config: Path | None
+) -> Iterator[tuple[Desk, Sequence[str]]]:
+    """Open the desk for a long run, with a log, and with the command of its index runs."""
+    import logging
+
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for chatty in ("apscheduler", "httpx", "sentence_transformers"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
@@ -456,7 +482,7 @@ def serve(config: Config = None) -> None:
     with opened(settings, rebuild=is_sample) as desk:
         if is_sample:
             _prepare(desk)
-        desk.run(answer_in_slack(desk, reindex=reindex, say=lambda line: err.print(line, markup=False)))
+        yield desk, reindex
 
 
 @tickets_app.command("import")

@@ -59,18 +59,26 @@ class Parts:
     compute: Run
     store: Run
     company: str = ""
+    talk: Callable[[str, Sequence[str]], gate.Meta | None] = lambda _text, _names: None
+    """Recognises small talk that no pattern lists."""
 
 
 async def answer(
     question: Question, parts: Parts, mode: Mode = "gated", observe: Callable[[Step], None] = lambda _: None
 ) -> Answer:
     """Answer one question; never raises for what a model, a document or a ticket contains."""
-    if meta := gate.small_talk(question.text):
+    if meta := gate.small_talk(question.text) or await _near_talk(question, parts):
         return await _chat(meta, question, parts)
     turn = _Turn(question, parts, mode, observe)
     if mode in ("naive", "hybrid"):
         return await turn.baseline(mode)
     return await turn.run()
+
+
+async def _near_talk(question: Question, parts: Parts) -> gate.Meta | None:
+    names = await parts.store(parts.names)
+    known = [*names.status, *names.priority, *(value for values in names.facets.values() for value in values)]
+    return await parts.compute(lambda: parts.talk(question.text, known))
 
 
 class _Turn:

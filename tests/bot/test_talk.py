@@ -1,0 +1,46 @@
+"""Small talk by meaning: what no pattern lists is still no question, and no question is small talk."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.cli import sample
+from bot.evaluate import read
+from bot.gate import small_talk
+from bot.talk import Talk
+from ingest.embed import SentenceTransformerEmbedder
+
+NAMES = ("Starter", "Team", "Business", "Enterprise", "annual", "monthly", "open", "urgent")
+
+
+@pytest.fixture(scope="module")
+def talk(embedder: SentenceTransformerEmbedder) -> Talk:
+    return Talk(embedder)
+
+
+@pytest.mark.parametrize(
+    ("text", "meta"),
+    [
+        ("off to lunch, bye", "goodbye"),
+        ("ok right, that's it from me, have a lovely weekend everyone", "goodbye"),
+        ("what are you able to do", "help"),
+        ("what sort of stuff can you answer", "help"),
+        ("when were you last updated", "sources"),
+        ("is there an actual human behind this", "about"),
+        ("what did we find out in this thread", "summary"),
+        ("that's exactly what i was looking for", "thanks"),
+    ],
+)
+def test_small_talk_in_other_words(talk: Talk, text: str, meta: str) -> None:
+    assert (small_talk(text) or talk.meta(text, NAMES)) == meta
+
+
+def test_no_question_of_the_sample_is_small_talk(talk: Talk) -> None:
+    questions = [q for q in read(sample() / "questions-dev.jsonl") if q.type != "smalltalk_meta"]
+    assert len(questions) > 100
+    assert [q.text for q in questions if talk.meta(q.text, NAMES)] == []
+
+
+def test_what_names_something_of_the_desks_is_a_question(talk: Talk) -> None:
+    assert talk.meta("what do you know about Team?", NAMES) is None
+    assert talk.meta("what do you know about ERR_SSO-4032?", NAMES) is None
