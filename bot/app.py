@@ -85,7 +85,7 @@ class Desk:
         )
         self._store_run = Executor("store", 2)
         self._compute_run = Executor("compute", 2)
-        fallback = OfflineModel(self.embedder, self.names)
+        fallback = OfflineModel(self.embedder, self.names, self._compute_run)
         limits = settings.limits
         self.parts = pipeline.Parts(
             retriever=Retriever(self.index, self.embedder, settings.retrieval.candidates),

@@ -1,0 +1,135 @@
+"""The ChatModel that needs no key and no network: it plans by rule and answers by quoting.
+
+It knows nothing about one example: what it searches next comes from the facets of fetched rows, from the titles that
+passages name and from the names the tickets know; what it says are sentences of the evidence, chosen by similarity to
+the question and by the words they share, with their heading path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from bot.filters import only_counts
+from bot.gate import RECORD, asks
+from bot.offline.plan import plan
+from bot.offline.quote import ASKING, best_lines, enough, quoted
+from bot.offline.rows import fields_of, resolved, table
+from bot.tools import Run
+from bot.types import Budget, EvidenceItem, Gazetteer, Message, Reply, Tool, ToolCall
+from ingest.atoms import mentions, stems, words
+from ingest.embed import Embedder
+
+__all__ = ["MOST_CALLS", "NOTE", "OfflineModel", "plan"]
+
+NOTE = "Answered without a language model: sentences quoted from the sources, dates computed by rule."
+MOST_CALLS = 6
+"""Calls that one question is worth: each is one search."""
+
+
+class OfflineModel:
+    """Plans by rule, answers by quoting; deterministic."""
+
+    name = "offline"
+    note = NOTE
+
+    def __init__(
+        self, embedder: Embedder, names: Callable[[], Gazetteer], compute: Run | None = None
+    ) -> None:
+        """Answer with `embedder`; `compute` runs the work off the event loop, which is held where there is none."""
+        self._embedder = embedder
+        self._names = names
+        self._compute = compute
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 1024,
+        budget: Budget,
+    ) -> Reply:
+        """Plan while there are tools and something is missing; else quote. A schema is answered with nothing."""
+        del max_tokens, budget
+        if schema is not None:
+            return Reply("")
+        work = partial(self._reply, messages, bool(tools))
+        return await self._compute(work) if self._compute else work()
+
+    def _reply(self, messages: Sequence[Message], may_call: bool) -> Reply:
+        asked = next(message for message in reversed(messages) if message.role == "user")
+        if asked.now is None:
+            return Reply("")
+        names = asked.names or self._names()
+        if may_call:
+            done = [(call.name, call.arguments) for message in messages for call in message.calls]
+            calls = [
+                call for call in plan(asked.text, asked.evidence, names, asked.now.date()) if call not in done
+            ]
+            if calls and len(done) < MOST_CALLS:
+                return Reply(
+                    "",
+                    tuple(
+                        ToolCall(f"call-{len(done) + i}", name, arguments)
+                        for i, (name, arguments) in enumerate(calls[:3], start=1)
+                    ),
+                    finish="tool_calls",
+                )
+        # A link from a text is not one of our sources' addresses; it may lead anywhere.
+        return Reply(
+            re.sub(
+                r"https?://[^\s”\])]+", "(link left out)", self._compose(asked.text, asked.evidence, names)
+            )
+        )
+
+    def _compose(self, text: str, evidence: Sequence[EvidenceItem], names: Gazetteer) -> str:
+        """Answer from the evidence by quoting, or say nothing."""
+        wanted = asks(text)
+        tables = [item for item in evidence if item.kind == "table"]
+        rows = [item for item in evidence if item.ticket is not None]
+        docs = [item for item in evidence if item.chunk is not None]
+        parts: list[str] = []
+        if tables and not (rows and "rule" in wanted):
+            parts += [line for item in tables[-2:] for line in table(item)]
+        spoken = words(text)
+        asked = [item for item in rows if item.ticket and set(words(item.ticket.number)) <= set(spoken)]
+        if len(asked) > 1:
+            parts += [resolved(item) for item in asked]
+        elif "similar" in wanted:
+            parts += [resolved(item) for item in rows if item not in asked]
+        elif len(rows) > 1 and not tables:
+            parts += [resolved(item) for item in rows]
+        elif rows and not tables:
+            quotes = [] if "rule" in wanted else self._of_its_kind(text, rows[0], docs, names)
+            parts += fields_of(rows[0], text, wanted, short=bool(quotes)) + quotes
+        if parts and (only_counts(text) or not ("rule" in wanted or "compare" in wanted)):
+            return "\n".join(parts)
+        lines = best_lines(self._embedder, text, docs, names)
+        if not lines or not enough(text, lines, docs):
+            return "\n".join(parts)
+        return "\n".join([*parts, *(quoted(line) for line in lines)])
+
+    def _of_its_kind(
+        self, text: str, row: EvidenceItem, docs: Sequence[EvidenceItem], names: Gazetteer
+    ) -> list[str]:
+        """Quote what the documents say for the ticket's kind of case: nothing that is about another plan."""
+        if row.ticket is None:
+            return []
+        number = rf"\S*{re.escape(row.ticket.number)}\S*"
+        bare = re.sub(number, " ", text)
+        facts = {name: value for name, value in row.facets.items() if value}
+        lines = [
+            line
+            for line in best_lines(self._embedder, f"{bare} {' '.join(facts.values())}", docs, names)
+            if not any(
+                (said := mentions(f"{line.item.title} {line.text}", names.facets.get(name, ())))
+                and value not in said
+                for name, value in facts.items()
+            )
+        ]
+        if not set(stems(bare)) - RECORD - ASKING or not lines or not enough(bare, lines, docs):
+            return []
+        return [quoted(line) for line in lines]

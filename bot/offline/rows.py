@@ -1,0 +1,51 @@
+"""Tickets told: the fields a question names, how a ticket was solved, a table of tickets."""
+
+from __future__ import annotations
+
+import re
+
+from bot.gate import STATE
+from bot.offline.quote import ORDERS
+from bot.types import EvidenceItem
+from ingest.atoms import sentences, stems, words
+
+
+def table(item: EvidenceItem) -> list[str]:
+    head, *rest = item.text.splitlines()
+    counts = [line for line in rest if " | " not in line]
+    return [f"{head} [{item.n}]", *(f"- {line} [{item.n}]" for line in (counts or rest[:12]))]
+
+
+def resolved(item: EvidenceItem) -> str:
+    ticket = item.ticket
+    if ticket is None:
+        return ""
+    how = f"“{' '.join(sentences(ticket.resolution)[:3])}”" if ticket.resolution else f"still {ticket.status}"
+    return f"- {item.title} ({ticket.customer}): “{ticket.subject}” {how} [{item.n}]"
+
+
+def fields_of(item: EvidenceItem, text: str, wanted: frozenset[str], short: bool = False) -> list[str]:
+    """Return the fields of a ticket that the question names; the ticket in short where it names none."""
+    if "rule" in wanted:
+        return []
+    head, *rest = item.text.splitlines()
+    asked = set(stems(text))
+    if not re.search(r"\b(who|which|what|whose) (is the )?customer", text, re.IGNORECASE):
+        asked -= set(stems("customer"))
+    fields = [line for line in rest if ": " in line and not line.startswith("Resolution")]
+    named = [line for line in fields if set(stems(line.partition(":")[0])) & asked]
+    if "who" in words(text):
+        named += [line for line in fields if line.startswith("Assignee") and line not in named]
+    resolution = [line for line in rest if line.startswith("Resolution: ")]
+    if STATE.search(" ".join(words(text))) or {"resolv", "resolut", "fix", "solv", "happen", "end"} & asked:
+        named += [line for line in fields if line.startswith("Status") and line not in named] + resolution
+    if short and not named:
+        named = [line for line in fields if line.partition(": ")[2] in item.facets.values()]
+    if named:
+        return [f"{head}. {'; '.join(named)} [{item.n}]"]
+    body = item.ticket.body if item.ticket else ""
+    # What a customer writes is a quotation, and the first sentence that says something tells what it is about.
+    # A text that gives orders to whoever reads it is not quoted at all.
+    told = () if ORDERS.search(body) else sentences(body)
+    said = [f"The ticket says: “{line}”" for line in told if len(words(line)) > 3][:1]
+    return [f"{line} [{item.n}]" for line in (f"{head}. {'; '.join(fields[:6])}.", *said, *resolution)]
