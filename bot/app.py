@@ -27,11 +27,11 @@ from ingest.errors import ConfigError
 from ingest.index.sqlite import SqliteIndex, identity
 from ingest.parse import to_document
 from ingest.rules import RULES_VERSION
-from ingest.sources import roots
+from ingest.sources import Source, roots
 from ingest.sources.folder import FolderSource
 from ingest.sources.roots import Root
 from ingest.sources.tickets import TicketSource, ticket_document
-from ingest.sync import SyncReport, forget, sync
+from ingest.sync import SyncReport, ToDocument, forget, rebuild, sync
 from ingest.tickets import ImportReport, TicketStore
 from ingest.types import MEMBERS, Where
 
@@ -65,7 +65,12 @@ class Desk:
     """Everything that answers: the pipeline's parts, the stores, the index."""
 
     def __init__(
-        self, settings: Settings, embedder: Embedder | None = None, model: ChatModel | None = None
+        self,
+        settings: Settings,
+        embedder: Embedder | None = None,
+        model: ChatModel | None = None,
+        *,
+        for_rebuild: bool = False,
     ) -> None:
         self.settings = settings
         self.chat = chat_model(settings) if model is None else None
@@ -82,6 +87,7 @@ class Desk:
         self.index = SqliteIndex(
             data / "index",
             identity(self.embedder.name, self.embedder.dimensions, f"{CHUNKER_VERSION}.{RULES_VERSION}"),
+            for_rebuild=for_rebuild,
         )
         self._store_run = Executor("store", 2)
         self._compute_run = Executor("compute", 2)
@@ -151,29 +157,57 @@ class Desk:
         return Asked(turn, answer)
 
     def sync_documents(
-        self, named: Sequence[Path] = (), *, everything: bool = False, allow_removal: bool = False
+        self, named: Sequence[Path] = (), *, allow_removal: bool = False
     ) -> tuple[SyncReport, ...]:
         """Bring the index up to date with the folders `named`, which are remembered, and return a report for each.
 
-        Without `named`, or with `everything`, all folders are read, and what the settings no longer name leaves the
-        index once all of them were read to their end. A folder that lost most of its documents keeps them unless `allow_removal`.
+        Without `named` all folders are read, and what the settings no longer name leaves the index once all of them
+        were read to their end. A folder that lost most of its documents keeps them unless `allow_removal`.
         """
-        before = roots.read(self._roots_file)
         wanted = indexed_roots(self.settings, named)
-        kept = [root for root in wanted if root in before or root.path.exists()]
-        names = {root.name for root in kept}
-        dropped = [root for root in before if root.name not in names]
-        roots.write(self._roots_file, [*kept, *dropped])
-        whole = everything or not named
+        kept, dropped = self._remember(wanted)
         reports = [
-            self._sync_root(root, allow_removal)
-            for root in (wanted if whole else roots.covering(wanted, named))
+            self._sync(*self._documents(root), allow_removal=allow_removal)
+            for root in (roots.covering(wanted, named) if named else wanted)
         ]
-        if whole and all(report.complete for report in reports):
+        if not named and all(report.complete for report in reports):
             now = datetime.now(self.zone)
             reports += [forget(root.name, self.index, now=now) for root in dropped]
             roots.write(self._roots_file, kept)
         return tuple(reports)
+
+    def rebuild(self, named: Sequence[Path] = (), *, allow_removal: bool = False) -> tuple[SyncReport, ...]:
+        """Index all folders, those `named` now among them, and the tickets into a new generation, and swap it in.
+
+        Until the swap the old generation answers; where anything fails it goes on, and IndexingError is raised.
+        """
+        wanted = indexed_roots(self.settings, named)
+        kept, _ = self._remember(wanted)
+        tickets = self._tickets()
+        # How many tickets are searched is a setting; their table stays.
+        may_shrink = {tickets[0].name, *(root.name for root in wanted if allow_removal)}
+        reports = rebuild(
+            [*map(self._documents, wanted), tickets],
+            self.index,
+            self.embedder,
+            self.settings.chunks,
+            now=datetime.now(self.zone),
+            may_shrink=may_shrink,
+        )
+        roots.write(self._roots_file, kept)
+        return reports
+
+    def _remember(self, wanted: Sequence[Root]) -> tuple[list[Root], list[Root]]:
+        """Remember the folders to index, and return them and those that are left out from now on.
+
+        The latter are remembered too until their documents have left the index.
+        """
+        before = roots.read(self._roots_file)
+        kept = [root for root in wanted if root in before or root.path.exists()]
+        names = {root.name for root in kept}
+        dropped = [root for root in before if root.name not in names]
+        roots.write(self._roots_file, [*kept, *dropped])
+        return kept, dropped
 
     def forget_documents(self, path: Path) -> SyncReport:
         """Take a folder that was indexed by hand out of the index; raises ConfigError where it is not one."""
@@ -187,17 +221,24 @@ class Desk:
         roots.write(self._roots_file, [other for other in known if other != root])
         return report
 
-    def _sync_root(self, root: Root, allow_removal: bool) -> SyncReport:
+    def _documents(self, root: Root) -> tuple[Source, ToDocument]:
+        """Return a folder as a source, and how its documents are read."""
         sources = self.settings.sources
         link = sources.link
         if link and root.name != roots.FIRST:
             link = f"{link}{'' if link.endswith(('/', '=', '#')) else '/'}{root.name}/"
         sources = sources.model_copy(update={"paths": (root.path,), "link": link})
+        return FolderSource(sources, root.name), lambda changed: to_document(changed, sources, root.name)
+
+    def _tickets(self) -> tuple[Source, ToDocument]:
+        return TicketSource(lambda: self.tickets.all_for_index(datetime.now(self.zone))), ticket_document
+
+    def _sync(self, source: Source, read: ToDocument, *, allow_removal: bool) -> SyncReport:
         return sync(
-            FolderSource(sources, root.name),
+            source,
             self.index,
             self.embedder,
-            lambda changed: to_document(changed, sources, root.name),
+            read,
             self.settings.chunks,
             now=datetime.now(self.zone),
             allow_removal=allow_removal,
@@ -205,18 +246,8 @@ class Desk:
 
     def sync_tickets(self) -> SyncReport:
         """Bring the similarity index up to date with the ticket table."""
-        now = datetime.now(self.zone)
-        source = TicketSource(self.tickets.all_for_index(now))
         # How many tickets are searched is a setting; their table stays.
-        return sync(
-            source,
-            self.index,
-            self.embedder,
-            ticket_document,
-            self.settings.chunks,
-            now=now,
-            allow_removal=True,
-        )
+        return self._sync(*self._tickets(), allow_removal=True)
 
     def import_tickets(self, path: Path) -> ImportReport:
         """Import a ticket file."""
@@ -269,6 +300,15 @@ def chat_model(settings: Settings) -> OpenAIModel | None:
     )
 
 
-def build(settings: Settings, embedder: Embedder | None = None, model: ChatModel | None = None) -> Desk:
-    """Construct the desk from its settings; raises ConfigError or IdentityMismatch where something cannot run."""
-    return Desk(settings, embedder, model)
+def build(
+    settings: Settings,
+    embedder: Embedder | None = None,
+    model: ChatModel | None = None,
+    *,
+    for_rebuild: bool = False,
+) -> Desk:
+    """Construct the desk from its settings; raises ConfigError or IdentityMismatch where something cannot run.
+
+    `for_rebuild` does not look at what is indexed, so that an index of another identity or a damaged one can be rebuilt.
+    """
+    return Desk(settings, embedder, model, for_rebuild=for_rebuild)

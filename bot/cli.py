@@ -26,7 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.config import SECRETS, Settings, load, unused
 from bot.types import Mode, Step
-from ingest.errors import IdentityMismatch, TicketImportError, TwohopError
+from ingest.errors import IdentityMismatch, IndexingError, TicketImportError, TwohopError
 from ingest.types import Where
 
 if TYPE_CHECKING:
@@ -133,28 +133,32 @@ def demo_settings(settings: Settings) -> Settings:
 
 
 @contextmanager
-def opened(settings: Settings, *, rebuild: bool = False, embedder: Embedder | None = None) -> Iterator[Desk]:
-    """Open the desk, saying what is set and changes nothing."""
+def opened(
+    settings: Settings,
+    *,
+    rebuild: bool = False,
+    for_rebuild: bool = False,
+    embedder: Embedder | None = None,
+) -> Iterator[Desk]:
+    """Open the desk, saying what is set and changes nothing.
+
+    With `rebuild` an index of another identity is rebuilt first; with `for_rebuild` nobody looks at it.
+    """
     from bot.app import build
 
     for line in unused(settings):
         err.print(f"note: {line}", style="dim", markup=False)
     try:
-        desk = build(settings, embedder)
+        desk = build(settings, embedder, for_rebuild=for_rebuild)
     except IdentityMismatch:
         if not rebuild:
             raise
-        _forget_index(settings)
-        desk = build(settings, embedder)
+        desk = build(settings, embedder, for_rebuild=True)
+        desk.rebuild()
     try:
         yield desk
     finally:
         desk.close()
-
-
-def _forget_index(settings: Settings) -> None:
-    folder = settings.data / "index"
-    (folder / "current").unlink(missing_ok=True)
 
 
 def _store(settings: Settings) -> Store:
@@ -312,7 +316,9 @@ def index(
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Folders or files of Markdown, text or HTML.")
     ] = None,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Start the index anew.")] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Build a new index beside the live one, then swap.")
+    ] = False,
     forget: Annotated[
         list[Path] | None, typer.Option("--forget", help="Take an indexed folder out of the index.")
     ] = None,
@@ -339,12 +345,10 @@ def index(
     if rebuild and not allow_removal:
         _refuse_to_lose(roots)
     _loading()
-    if rebuild:
-        _forget_index(settings)
     imported: list[ImportReport] = []
     synced: list[SyncReport] = []
     failures: list[str] = []
-    with opened(settings, rebuild=rebuild) as desk:
+    with opened(settings, for_rebuild=rebuild) as desk:
         synced += [desk.forget_documents(path) for path in forget or ()]
         if named or rebuild or not forget:
             for path in settings.tickets.csv:
@@ -355,9 +359,12 @@ def index(
                 except TicketImportError as error:
                     # A ticket file that cannot be read is no reason to leave the documents as they were.
                     failures.append(str(error))
-            synced += desk.sync_documents(named, everything=rebuild, allow_removal=allow_removal)
-            synced.append(desk.sync_tickets())
-            if not desk.index.documents(Where(readers=desk.asker().readers)):
+            if rebuild:
+                synced += _rebuilt(desk, named, allow_removal, failures)
+            else:
+                synced += desk.sync_documents(named, allow_removal=allow_removal)
+                synced.append(desk.sync_tickets())
+            if synced and not desk.index.documents(Where(readers=desk.asker().readers)):
                 failures.append("nothing can be searched now: no file of these folders could be read")
     roots = indexed_roots(settings)
     if as_json:
@@ -372,6 +379,17 @@ def index(
             out.print(line, markup=False)
     if failures or not all(report.complete for report in synced):
         raise typer.Exit(1)
+
+
+def _rebuilt(
+    desk: Desk, named: Sequence[Path], allow_removal: bool, failures: list[str]
+) -> Sequence[SyncReport]:
+    """Rebuild; a refusal is a failure of the run like another, and what was indexed before goes on answering."""
+    try:
+        return desk.rebuild(named, allow_removal=allow_removal)
+    except IndexingError as error:
+        failures.append(str(error))
+        return ()
 
 
 def _refuse_to_lose(roots: Sequence[Root]) -> None:

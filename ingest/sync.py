@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
@@ -216,9 +216,7 @@ def sync(
     if not failure:
         leaving = [uri for uri in run.known if uri in gone or uri not in listed]
         left = len(run.known) - len(leaving) + len(run.added)
-        # A mount that is not there yet lists as an empty folder, and to its end.
-        lost = leaving and (not left or (len(run.known) >= _MANY and 2 * left < len(run.known)))
-        if lost and not allow_removal:
+        if _lost(len(run.known), len(leaving), left) and not allow_removal:
             failure = (
                 f"{len(leaving)} of its {len(run.known)} documents are no longer there; look whether the folder is "
                 f"mounted, and if they are meant to go, run `twohop index --allow-removal`"
@@ -243,6 +241,11 @@ def sync(
     )
 
 
+def _lost(known: int, leaving: int, left: int) -> bool:
+    """Tell whether a source lost too much: a mount that is not there yet lists as an empty folder, and to its end."""
+    return leaving > 0 and (not left or (known >= _MANY and 2 * left < known))
+
+
 def forget(source: str, index: Writable, *, now: datetime) -> SyncReport:
     """Take all documents of a source out of the index."""
     began = time.monotonic()
@@ -262,30 +265,82 @@ def rebuild(
     now: datetime,
     verify: Callable[[Generation], None] = lambda _: None,
     on_progress: Progress | None = None,
+    may_shrink: Collection[str] = (),
 ) -> tuple[SyncReport, ...]:
     """Index every source into a new generation and make it the live one; until then the old one answers.
 
-    `verify` may search the new generation and raises to refuse it. A source that is not listed to its end, a refusal
-    or any other error leaves the live generation as it is; the first raises IndexingError.
+    Every source is listed twice, so that what changed while the first listing was embedded is in the new generation too.
+    `verify` may search the new generation and raises to refuse it. A source that is not listed to its end, one that lost
+    too much against the live generation and is not named in `may_shrink`, a refusal or any other error leaves the live
+    generation as it is; the first two raise IndexingError.
     """
+    pairs = tuple(sources)
     generation = index.rebuild()
     try:
-        reports = tuple(
-            sync(source, generation, embedder, to_document, chunk_settings, now=now, on_progress=on_progress)
-            for source, to_document in sources
-        )
-        for report in reports:
-            if not report.complete:
-                raise IndexingError(
-                    f"the index was not rebuilt, because source {report.source!r} could not be listed "
-                    f"({report.failure}); mend that and run `twohop index --rebuild` again"
-                )
+        reports: list[SyncReport] = []
+        for source, to_document in pairs * 2:
+            report = sync(
+                source,
+                generation,
+                embedder,
+                to_document,
+                chunk_settings,
+                now=now,
+                on_progress=on_progress,
+                allow_removal=True,
+            )
+            _refuse(report.source, report.failure)
+            reports.append(report)
+        for source, _ in pairs:
+            if source.name not in may_shrink:
+                _refuse(source.name, _shrunk(source.name, index, generation))
         verify(generation)
         generation.publish()
     except BaseException:
         generation.discard()
         raise
-    return reports
+    half = len(pairs)
+    return tuple(_joined(*two) for two in zip(reports[:half], reports[half:], strict=True))
+
+
+def _refuse(source: str, failure: str) -> None:
+    if failure:
+        raise IndexingError(
+            f"the index was not rebuilt, because of source {source!r} ({failure}); "
+            f"mend that and run `twohop index --rebuild` again"
+        )
+
+
+def _shrunk(source: str, index: SearchIndex, generation: Generation) -> str:
+    """Return why a source looks as if it were not all there, measured against the live generation."""
+    try:
+        before = index.revisions(source)
+    except IndexingError:
+        # Of another identity, or damaged: what it held cannot be told.
+        return ""
+    after = generation.revisions(source)
+    leaving = len(before.keys() - after.keys())
+    if not _lost(len(before), leaving, len(after)):
+        return ""
+    return (
+        f"{leaving} of its {len(before)} documents are no longer there; look whether the folder is mounted, "
+        f"and if they are meant to go, add --allow-removal"
+    )
+
+
+def _joined(first: SyncReport, second: SyncReport) -> SyncReport:
+    """Return both listings of a rebuild as one: everything in the new generation was added by it."""
+    added = [uri for uri in first.added if uri not in set(second.removed)]
+    return replace(
+        second,
+        added=(*added, *second.added),
+        changed=(),
+        removed=(),
+        unchanged=(),
+        chunks=first.chunks + second.chunks,
+        embedded=first.embedded + second.embedded,
+        seconds=first.seconds + second.seconds,
+    )
 
 
 def _listing(source: Source, known: Mapping[str, str]) -> Iterator[Change]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ingest.chunk import ticket_document as document_of
@@ -19,16 +19,16 @@ MEDIA_TYPE = "application/json"
 
 
 class TicketSource:
-    """Tickets as a source; `tickets` is every ticket that shall be in the index, each once."""
+    """Tickets as a source; `tickets` reads every ticket that shall be in the index, each once."""
 
     name = "tickets"
 
-    def __init__(self, tickets: Iterable[Ticket]) -> None:
+    def __init__(self, tickets: Callable[[], Iterable[Ticket]]) -> None:
         self._tickets = tickets
 
     def changes(self, known: Mapping[str, str]) -> Iterator[Change]:
         """Yield what changed against `known`; a ticket that is no longer given is gone."""
-        for ticket in self._tickets:
+        for ticket in self._tickets():
             document = document_of(ticket, "")
             content = _to_json(document)
             revision = hashlib.sha256(content).hexdigest()

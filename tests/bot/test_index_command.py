@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import sys
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,14 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from bot.app import Desk, build
 from bot.cli import app
+from bot.config import Settings, load
+from ingest.config import EmbeddingSettings
+from ingest.embed import SentenceTransformerEmbedder, TextKind, Vectors
+from ingest.errors import IdentityMismatch
 from ingest.schedule import run_child
+from ingest.types import Where
 
 SETTINGS = """
 [sources]
@@ -98,3 +107,57 @@ async def test_as_a_child_it_is_what_the_schedule_runs() -> None:
     assert found.ok, found
     assert found.report is not None
     assert found.report["added"] == 2
+
+
+def settings(folder: Path) -> Settings:
+    return load(folder / "twohop.toml")
+
+
+def titles(desk: Desk) -> set[str]:
+    return {document.title for document in desk.index.documents(Where(desk.everyone()))}
+
+
+def test_a_rebuild_is_beside_the_live_index_which_a_running_bot_goes_on_reading(
+    desk_folder: Path, embedder: SentenceTransformerEmbedder
+) -> None:
+    run()
+    bot = build(settings(desk_folder), embedder)
+    seen: list[set[str]] = []
+
+    class Watched(SentenceTransformerEmbedder):
+        def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
+            seen.append(titles(bot))
+            return super().embed(texts, kind)
+
+    rebuilding = build(settings(desk_folder), Watched(EmbeddingSettings()), for_rebuild=True)
+    (desk_folder / "docs" / "returns.md").write_text("# Giving back\n\nWithin 30 days.\n", "utf-8")
+    rebuilding.rebuild()
+    assert seen
+    assert all(found == {"Returns"} for found in seen)
+    assert titles(bot) == {"Giving back"}
+    assert [one.live for one in bot.index.generations()] == [True, False]
+    for desk in (bot, rebuilding):
+        desk.close()
+
+
+def test_a_rebuild_that_cannot_read_a_folder_leaves_what_was_there(desk_folder: Path) -> None:
+    run()
+    pointer = desk_folder / "data" / "index" / "current"
+    before = pointer.read_text("utf-8")
+    (desk_folder / "docs").rename(desk_folder / "away")
+    result = run("--rebuild", "--json", "--allow-removal")
+    assert result.exit_code == 1
+    assert "the index was not rebuilt, because of source 'docs'" in reported(result)["failures"][0]
+    assert pointer.read_text("utf-8") == before
+    assert [path.name for path in pointer.parent.glob("*.db")] == [before.strip()]
+
+
+def test_an_index_of_another_identity_is_refused_until_it_is_rebuilt(desk_folder: Path) -> None:
+    run()
+    with closing(sqlite3.connect(desk_folder / "data" / "index" / "generation-1.db")) as connection:
+        connection.execute("UPDATE meta SET value = 'other@384' WHERE name = 'identity'")
+        connection.commit()
+    with pytest.raises(IdentityMismatch, match="twohop index --rebuild"):
+        run()
+    assert reported(run("--rebuild", "--json"))["sources"]["docs"]["added"] == 1
+    assert reported(run("--json"))["unchanged"] == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -356,7 +356,7 @@ def test_tickets_are_searched_by_their_words_facets_and_readers(
     index: SqliteIndex, embedder: CountingEmbedder
 ) -> None:
     def once(*tickets: Ticket) -> SyncReport:
-        return sync(TicketSource(tickets), index, embedder, ticket_document, SETTINGS, now=NOW)
+        return sync(TicketSource(lambda: tickets), index, embedder, ticket_document, SETTINGS, now=NOW)
 
     one = ticket("4812", facets={"plan": "Team"}, personal={"email": "ana@example.com"})
     assert once(one, ticket("4813")).added == ("tickets:4812", "tickets:4813")
@@ -380,13 +380,15 @@ def test_tickets_are_searched_by_their_words_facets_and_readers(
 def test_a_ticket_table_that_fails_half_way_removes_no_ticket(
     index: SqliteIndex, embedder: CountingEmbedder
 ) -> None:
-    sync(TicketSource([ticket("1"), ticket("2")]), index, embedder, ticket_document, SETTINGS, now=NOW)
+    sync(
+        TicketSource(lambda: [ticket("1"), ticket("2")]), index, embedder, ticket_document, SETTINGS, now=NOW
+    )
 
     def broken() -> Iterator[Ticket]:
         yield ticket("1")
         raise OSError("connection lost")
 
-    report = sync(TicketSource(broken()), index, embedder, ticket_document, SETTINGS, now=NOW)
+    report = sync(TicketSource(broken), index, embedder, ticket_document, SETTINGS, now=NOW)
     assert "connection lost" in report.failure
     assert len(index.revisions("tickets")) == 2
 
@@ -395,10 +397,13 @@ def test_a_ticket_table_that_fails_half_way_removes_no_ticket(
 
 
 def rebuilt(
-    index: SqliteIndex, *sources: Script, verify: Callable[[Generation], None] = lambda _: None
+    index: SqliteIndex,
+    *sources: Script,
+    verify: Callable[[Generation], None] = lambda _: None,
+    may_shrink: Collection[str] = ("docs",),
 ) -> tuple[SyncReport, ...]:
     pairs = [(source, read) for source in sources]
-    return rebuild(pairs, index, HashingEmbedder(), SETTINGS, now=NOW, verify=verify)
+    return rebuild(pairs, index, HashingEmbedder(), SETTINGS, now=NOW, verify=verify, may_shrink=may_shrink)
 
 
 def test_a_rebuild_indexes_everything_anew_and_is_then_live(index: SqliteIndex, run: Run) -> None:
@@ -416,6 +421,34 @@ def test_a_rebuild_indexes_everything_anew_and_is_then_live(index: SqliteIndex, 
     assert [report.added for report in reports] == [("docs:a",), ("wiki:a",)]
     assert during == [{"docs:old"}, {"docs:a", "wiki:a"}]
     assert held(index, "zeppelin") == {"docs:a", "wiki:a"}
+
+
+def test_what_changes_while_a_rebuild_embeds_is_in_the_new_generation(index: SqliteIndex, run: Run) -> None:
+    class Moving(Script):
+        """Lists something else the second time."""
+
+        def changes(self, known: Mapping[str, str]) -> Iterator[Change]:
+            yield from super().changes(known)
+            self.script = (page("docs:b", "submarine", "2"), page("docs:c", "airship"), Complete())
+
+    (report,) = rebuilt(index, Moving(page("docs:a", "zeppelin"), page("docs:b", "zeppelin"), Complete()))
+    assert set(report.added) == {"docs:b", "docs:c"}
+    assert (report.changed, report.removed) == ((), ())
+    assert index.revisions("docs") == {"docs:b": "2", "docs:c": "1"}
+    assert held(index, "zeppelin") == set()
+    assert held(index, "submarine airship") == {"docs:b", "docs:c"}
+
+
+def test_a_rebuild_that_would_lose_most_of_a_source_is_refused_unless_told(
+    index: SqliteIndex, run: Run
+) -> None:
+    run(*(page(f"docs:{i}", "zeppelin") for i in range(12)), Complete())
+    few = [page(f"docs:{i}", "zeppelin") for i in range(4)]
+    with pytest.raises(IndexingError, match="8 of its 12 documents are no longer there"):
+        rebuilt(index, Script(*few, Complete()), may_shrink=())
+    assert len(index.revisions("docs")) == 12
+    assert len(rebuilt(index, Script(*few, Complete()), may_shrink={"docs"})[0].added) == 4
+    assert len(index.revisions("docs")) == 4
 
 
 def test_a_rebuild_that_fails_leaves_the_live_index(index: SqliteIndex, run: Run) -> None:
