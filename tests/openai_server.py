@@ -136,7 +136,11 @@ def calls(
 
 
 def status(
-    status: int, message: str = "it is out of order", *, headers: Mapping[str, str] | None = None, **error: Any
+    status: int,
+    message: str = "it is out of order",
+    *,
+    headers: Mapping[str, str] | None = None,
+    **error: Any,
 ) -> Line:
     """Answer with an error."""
     return body({"error": {"message": message, "type": "error", "code": None, **error}}, status, headers)
