@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bot.types import Citation, EvidenceItem, Verdict
 from bot.verdict import numbered
-from ingest.atoms import atoms, negated, same, sentences, stems, words
+from ingest.atoms import atoms, negated, same, sentences, stems, words, written_out
 
 MARKER = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
 _MONTHS = frozenset(
@@ -43,40 +43,24 @@ _MONTHS = frozenset(
         "diciembre",
     ]
 )
-_GROUNDED = 0.6
-"""Share of a sentence's content stems that its sources must hold."""
+_NEAR = 0.15
+"""How much less of a claim's words a sentence may hold than the best one, and still be what the claim is about."""
 _SMALL = frozenset(
-    stem
-    for word in [
-        "found",
-        "says",
-        "say",
-        "according",
-        "states",
-        "stated",
-        "source",
-        "sources",
-        "document",
-        "documents",
-        "rule",
-        "rules",
-        "also",
-        "note",
-        "see",
-        "here",
-        "following",
-        "answer",
-        "question",
-        "ticket",
-        "tickets",
-        "evidence",
-        "terms",
-        "section",
-        "page",
-        "yes",
-    ]
-    for stem in stems(word)
+    stems(
+        "found find says say said according states stated source sources document documents rule rules also note see here following "
+        "follow follows answer question ticket tickets evidence terms section page describe described list listed given give gives "
+        "provide provides provided mean means use used using get gets customer customers user users case people person we you they"
+    )
 )
+"""Words that claim nothing."""
+_DENIALS = frozenset(stems("not no never cannot without"))
+_MODIFIERS = re.compile(
+    r"\b(yes|at least|at most|at the latest|no more than|no less than|more than|less than|fewer than|up to|only|all|any|every|each|both|either|"
+    r"always|ever|forever|anyone|everyone|anybody|everybody|anything|everything|nobody|below|above|under|over|beyond|before|after|"
+    r"until|within|except|unless|without|must|should|required|mandatory|compulsory|optional|automatically|immediately|again|once|twice|"
+    r"thrice|double|half|fortnight|decade|quarter|dozen|couple|few|several|many|most|free|unlimited|permanent\w*|temporar\w*)\b"
+)
+"""Small words that turn what a sentence claims: they must stand in the sentence that supports it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +71,12 @@ class Checked:
     problems: tuple[str, ...]
 
 
-def check(draft: str, shown: Sequence[EvidenceItem], verdict: Verdict | None = None) -> Checked:
+def check(
+    draft: str, shown: Sequence[EvidenceItem], verdict: Verdict | None = None, question: str = ""
+) -> Checked:
     """Keep the sentences of `draft` that their cited evidence supports and that do not touch the verdict.
+
+    A sentence that says little itself ("60 minutes") is read together with the question.
 
     Markers stay as evidence numbers; `finish` renumbers them.
     """
@@ -103,7 +91,9 @@ def check(draft: str, shown: Sequence[EvidenceItem], verdict: Verdict | None = N
                 problems.append(f"{_short(sentence)} cites {missing}, which was not shown")
                 continue
             items = [by_number[n] for n in cited]
-            reason = _unsupported(sentence, items) or (_against(sentence, verdict, items) if verdict else "")
+            reason = _unsupported(sentence, items, question) or (
+                _against(sentence, verdict, items) if verdict else ""
+            )
             if reason:
                 problems.append(f"{_short(sentence)} {reason}")
             else:
@@ -141,45 +131,121 @@ def _units(line: str) -> Iterable[tuple[str, tuple[int, ...]]]:
         yield part, ()
 
 
-def _unsupported(sentence: str, items: Sequence[EvidenceItem]) -> str:
-    """Return why the cited items do not support the sentence, or an empty string."""
+def _unsupported(sentence: str, items: Sequence[EvidenceItem], question: str = "") -> str:
+    """Return why the cited items do not support the sentence, or an empty string.
+
+    A claim is compared with single sentences and table cells of its sources, not with whole chunks: two true halves of
+    one chunk make a false sentence ("a reset link is valid for 12 hours").
+    """
     plain = MARKER.sub(" ", sentence)
-    content = [stem for stem in stems(plain) if stem not in _SMALL]
     if not items:
-        return "" if not content and not atoms(plain) else "cites nothing"
-    said = [f"{item.title}\n{item.section}\n{item.text}" for item in items]
-    known = [atom for text in said for atom in atoms(text)]
+        return "cites nothing" if words(plain) else ""
     for atom in atoms(plain):
-        if atom.kind == "url":
-            if atom.text not in {item.url for item in items}:
-                return f"has the link {atom.text!r}, which is no source's own address"
-        elif not any(same(atom, other) or atom.value == other.value for other in known):
-            return f"says {atom.text!r}, which is not in what it cites"
-    folded = set(words(" ".join(said)))
-    for name in re.findall(r"(?<=[\w,;:] )[A-ZÁÉÍÓÚÑ][\w'’-]+", plain):
-        if not set(words(name)) <= folded and name.casefold() not in _MONTHS:
-            return f"names {name!r}, which is not in what it cites"
-    held = {stem for text in said for stem in stems(text)}
-    if content and sum(stem in held for stem in content) < _GROUNDED * len(content):
-        return "is not what its sources say"
-    if re.search(r"[“\"]", plain) and _verbatim(plain, items):
+        if atom.kind == "url" and atom.text not in {item.url for item in items}:
+            return f"has the link {atom.text!r}, which is no source's own address"
+    if _only_quotes(plain, items):
         return ""
-    # What stands word for word in a source says what the source says.
-    pieces = [piece for one in sentences(plain) for piece in re.split(r"[.;]\s+", one) if words(piece)]
-    own = [piece for piece in pieces if not _verbatim(piece, items)]
-    return next((reason for one in own if (reason := _other_polarity(one, said))), "")
+    return next((reason for claim in _claims(plain) if (reason := _not_said(claim, items, question))), "")
 
 
-def _other_polarity(plain: str, said: Sequence[str]) -> str:
-    """Return a problem where the sentences of the sources that are most like this one all have the other polarity."""
-    wanted = set(stems(plain))
-    lines = [line for text in said for part in (text, *text.splitlines()) for line in sentences(part)]
-    shares = [(len(wanted & set(stems(line))) / (len(wanted) or 1), line) for line in lines]
+def _claims(plain: str) -> Iterable[str]:
+    """Yield what a sentence claims, one thing after the other; "Customer: Ortega; Plan: Team" claims two."""
+    for one in sentences(plain):
+        yield from (piece for piece in re.split(r"[.;]\s+|:\s+(?=[“\"])", one) if words(piece))
+
+
+def _not_said(claim: str, items: Sequence[EvidenceItem], question: str) -> str:
+    """Return why no one sentence of the items says what the claim says, or an empty string.
+
+    A claim that joins two statements is taken apart, and each must be said.
+    """
+    if _only_quotes(claim, items):
+        return ""
+    units = [unit for item in items for unit in _units_of(item)]
+    reason = _missing(claim, units, question)
+    parts = re.split(r",? and |, (?:but|so|while) ", claim) if reason else []
+    if len(parts) > 1 and all(len(_content(part)) > 1 and not _missing(part, units, "") for part in parts):
+        return ""
+    return reason
+
+
+def _missing(claim: str, units: Sequence[str], question: str) -> str:
+    """Return what keeps the unit that comes nearest to the claim from saying it, or an empty string where one does."""
+    content = _content(claim)
+    wanted = content if len(content) > 2 else content | _content(question)
+    shares = [(len(wanted & set(stems(unit))) / (len(wanted) or 1), unit) for unit in units]
     best = max((share for share, _ in shares), default=0.0)
-    near = [line for share, line in shares if share >= max(0.6, best - 0.15)]
-    if near and all(negated(line) != negated(plain) for line in near):
+    near = sorted((pair for pair in shares if pair[0] >= best - _NEAR and pair[0] > 0), reverse=True)
+    reasons = [_differs(claim, content, unit) for _, unit in near]
+    return "" if "" in reasons else next(iter(reasons), "is not what its sources say")
+
+
+def _differs(claim: str, content: frozenset[str], unit: str) -> str:
+    spoken = words(unit)
+    joined = f" {' '.join(spoken)} "
+    known = atoms(unit)
+    for atom in atoms(claim):
+        there = any(same(atom, other) or atom.value == other.value for other in known)
+        if atom.kind != "url" and not there and f" {' '.join(words(atom.text))} " not in joined:
+            return f"says {atom.text!r}, which is not in what it cites"
+    for name in re.findall(r"(?<=[\w,;:] )[A-ZÁÉÍÓÚÑ][\w'’-]+", claim):
+        if not set(words(name)) <= set(spoken) and name.casefold() not in _MONTHS:
+            return f"names {name!r}, which is not in what it cites"
+    if content - set(stems(unit)):
+        return "is not what its sources say"
+    for modifier in _MODIFIERS.findall(" ".join(words(claim))):
+        if f" {modifier} " not in joined:
+            return f"says {modifier!r}, which its source does not"
+    if negated(unit) != negated(claim):
         return "turns its source's yes into a no, or the reverse"
     return ""
+
+
+def _content(text: str) -> frozenset[str]:
+    return frozenset(stems(_without_atoms(text))) - _SMALL - _DENIALS
+
+
+def _without_atoms(text: str) -> str:
+    """Return a text without its numbers, dates and ids, which are compared by value."""
+    for atom in reversed(atoms(text)):
+        text = f"{text[: atom.start]} {text[atom.end :]}"
+    return text
+
+
+def _units_of(item: EvidenceItem) -> Iterable[str]:
+    """Yield what a source says, sentence by sentence, each with its heading; of a table row each cell with its label."""
+    place = f"{item.title} {item.section}"
+    for line in sentences(written_out(item.text)):
+        cells = [cell for cell in line.removeprefix("- ").split("; ") if ": " in cell]
+        if len(cells) < 2:
+            yield f"{place} {line}"
+            continue
+        label, *rest = cells
+        yield from (f"{place} {label}; {cell}" for cell in rest)
+
+
+def _only_quotes(plain: str, items: Sequence[EvidenceItem]) -> bool:
+    """Tell whether a text is nothing but words of its sources: quotations, and where they stand.
+
+    Of a document a quotation is a sentence or more than three words of one: "12 hours" alone says nothing of what.
+    """
+    places = frozenset(stem for i in items for stem in stems(f"{i.title} {i.section}"))
+    whole = frozenset(" ".join(words(line)) for i in items for line in sentences(written_out(i.text)))
+    folded = [f" {' '.join(words(f'{i.title} | {i.section} | {i.text}'))} " for i in items]
+    rows = all(item.kind != "doc" for item in items)
+
+    def stands(piece: str) -> bool:
+        said = " ".join(words(piece))
+        return (rows or len(words(piece)) > 3 or said in whole) and any(
+            f" {said} " in text for text in folded
+        )
+
+    quotes = re.findall(r"[“\"]([^”\"]+)[”\"]", plain)
+    outside = re.sub(r"[“\"][^”\"]+[”\"]", " · ", plain)
+    rest = [piece for piece in re.split(r"[·():;,.—-]\s|\s[·(—-]|\n", outside) if words(piece)]
+    return all(map(stands, quotes)) and all(
+        stands(piece) or (bool(quotes) and not set(stems(piece)) - places - _SMALL) for piece in rest
+    )
 
 
 def _against(sentence: str, verdict: Verdict, items: Sequence[EvidenceItem]) -> str:
@@ -191,7 +257,7 @@ def _against(sentence: str, verdict: Verdict, items: Sequence[EvidenceItem]) -> 
     plain = MARKER.sub(" ", sentence)
     if (
         verdict.beside
-        and _verbatim(plain, items)
+        and _only_quotes(plain, items)
         and frozenset(stems(" ".join(verdict.beside))) & set(stems(plain))
     ):
         return ""  # a quotation on what the rule does not speak of
@@ -211,15 +277,9 @@ def _against(sentence: str, verdict: Verdict, items: Sequence[EvidenceItem]) -> 
     foreign = [stem for stem in stems(plain) if stem not in held and stem not in _SMALL]
     if foreign:
         return "words an outcome beside the verdict"
-    if verdict.decision in ("yes", "no") and not _verbatim(plain, items):
+    if verdict.decision in ("yes", "no") and not _only_quotes(plain, items):
         return "is no quotation, and code has decided"
     return ""
-
-
-def _verbatim(plain: str, items: Sequence[EvidenceItem]) -> bool:
-    quoted = re.findall(r"[“\"]([^”\"]{8,})[”\"]", plain) or [plain]
-    folded = [" ".join(words(item.text)) for item in items]
-    return all(any(" ".join(words(quote)) in text for text in folded) for quote in quoted)
 
 
 def finish(

@@ -151,7 +151,7 @@ class _Turn:
             self.replies.append(reply)
         except ModelError as error:
             self._failed(error)
-        result = check.check(reply.text, self.evidence.shown)
+        result = check.check(reply.text, self.evidence.shown, question=self.text)
         shape: Shape = "answered" if result.text else "not_found"
         return self._answer(shape, result.text or self._nothing(), route, None, stop=f"baseline {mode}")
 
@@ -385,7 +385,7 @@ class _Turn:
 
     async def _checked(self, draft: str, stop: str, route: Route, decided: Verdict | None) -> Answer:
         """Check the draft; repair once, then quote, then say what was not found."""
-        result = check.check(draft, self.evidence.shown, decided)
+        result = check.check(draft, self.evidence.shown, decided, self.text)
         self.rejected += result.problems
         model = self.parts.model
         if result.problems and not decided and model is not self.parts.fallback:
@@ -396,7 +396,7 @@ class _Turn:
             self.failure = CHECKS if draft.strip() else SILENT
         if not text and not decided and model is not self.parts.fallback:
             reply = await agent.final(self._message(), self.parts.fallback, self.budget)
-            text = check.check(reply.text, self.evidence.shown).text
+            text = check.check(reply.text, self.evidence.shown, question=self.text).text
             by_code = True
         self.gaps += [step.error for step in self.tools.steps if step.error == NO_RIGHT][:1]
         if not text and not decided:
@@ -425,7 +425,7 @@ class _Turn:
             self._failed(error)
             return check.Checked("", first.problems)
         self.replies.append(reply)
-        second = check.check(reply.text, self.evidence.shown)
+        second = check.check(reply.text, self.evidence.shown, question=self.text)
         self.rejected += second.problems
         return second if not second.problems else check.Checked("", second.problems)
 
