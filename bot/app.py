@@ -24,6 +24,7 @@ from ingest.chunk import CHUNKER_VERSION
 from ingest.dates import Calendar
 from ingest.embed import Embedder, SentenceTransformerEmbedder
 from ingest.errors import ConfigError
+from ingest.index import SearchIndex
 from ingest.index.sqlite import SqliteIndex, identity
 from ingest.parse import to_document
 from ingest.rules import RULES_VERSION
@@ -84,11 +85,7 @@ class Desk:
             settings.calendar,
         )
         self._roots_file = _roots_file(settings)
-        self.index = SqliteIndex(
-            data / "index",
-            identity(self.embedder.name, self.embedder.dimensions, f"{CHUNKER_VERSION}.{RULES_VERSION}"),
-            for_rebuild=for_rebuild,
-        )
+        self.index = _index(settings, self.embedder, for_rebuild)
         self._store_run = Executor("store", 2)
         self._compute_run = Executor("compute", 2)
         fallback = OfflineModel(self.embedder, self.names, self._compute_run)
@@ -281,6 +278,22 @@ class Desk:
 def indexed_roots(settings: Settings, named: Sequence[Path] = ()) -> tuple[Root, ...]:
     """Return the folders that belong to the index, with those that are named now."""
     return roots.merged(roots.read(_roots_file(settings)), settings.sources.paths, named)
+
+
+def _index(settings: Settings, embedder: Embedder, for_rebuild: bool) -> SearchIndex:
+    cut = f"{CHUNKER_VERSION}.{RULES_VERSION}"
+    if settings.index == "elastic":
+        from ingest.index import elastic
+
+        name = elastic.identity(embedder.name, embedder.dimensions, cut, settings.elasticsearch.language)
+        return elastic.ElasticIndex(
+            settings.elasticsearch, name, embedder.dimensions, for_rebuild=for_rebuild
+        )
+    return SqliteIndex(
+        settings.data / "index",
+        identity(embedder.name, embedder.dimensions, cut),
+        for_rebuild=for_rebuild,
+    )
 
 
 def _roots_file(settings: Settings) -> Path:

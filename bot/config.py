@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from ingest.config import (
     CalendarSettings,
     ChunkSettings,
+    ElasticsearchSettings,
     EmbeddingSettings,
     Section,
     SourceSettings,
@@ -27,7 +28,12 @@ VENDOR_NAMES: Mapping[str, str] = {
     "SLACK_SIGNING_SECRET": "slack_signing_secret",
     "OPENAI_API_KEY": "openai_api_key",
     "OPENAI_BASE_URL": "openai_base_url",
-    "ELASTICSEARCH_URL": "elasticsearch_url",
+    "ELASTICSEARCH_URL": "elasticsearch.url",
+    "ELASTICSEARCH_API_KEY": "elasticsearch.api_key",
+    "ELASTICSEARCH_USERNAME": "elasticsearch.username",
+    "ELASTICSEARCH_PASSWORD": "elasticsearch.password",
+    "ELASTICSEARCH_CA_CERTS": "elasticsearch.ca_certs",
+    "ELASTICSEARCH_FINGERPRINT": "elasticsearch.fingerprint",
     "DATABASE_URL": "database_url",
     "TICKETS_DATABASE_URL": "tickets_database_url",
 }
@@ -166,8 +172,8 @@ class Settings(BaseSettings):
     """Name shown in greetings."""
     model: str = ""
     """Name of the language model, as its server knows it; empty answers without one. A key alone changes nothing."""
-    index: Literal["sqlite"] = "sqlite"
-    """Search backend."""
+    index: Literal["sqlite", "elastic"] = "sqlite"
+    """Search backend: files in `data`, or the Elasticsearch of the `elasticsearch` settings."""
     slack_bot_token: str = ""
     """`SLACK_BOT_TOKEN`, `xoxb-…`: who the bot is in Slack; needed by `twohop serve`."""
     slack_app_token: str = ""
@@ -178,12 +184,11 @@ class Settings(BaseSettings):
     """`OPENAI_API_KEY`; used only when `TWOHOP_MODEL` is set."""
     openai_base_url: str = ""
     """`OPENAI_BASE_URL`, of any server that speaks Chat Completions; used only when `TWOHOP_MODEL` is set."""
-    elasticsearch_url: str = ""
-    """`ELASTICSEARCH_URL`; used only by the Elasticsearch backend."""
     database_url: str = ""
     """`DATABASE_URL`: our own state; empty uses a SQLite file in `data`."""
     tickets_database_url: str = ""
     """`TICKETS_DATABASE_URL`: the tickets; empty uses a SQLite file in `data`."""
+    elasticsearch: ElasticsearchSettings = ElasticsearchSettings()
     sources: SourceSettings = SourceSettings()
     chunks: ChunkSettings = ChunkSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
@@ -230,7 +235,8 @@ def load(file: Path | None, environ: Mapping[str, str] | None = None) -> Setting
         raise ConfigError(f"settings file {str(file)!r} does not exist; check --config or TWOHOP_CONFIG")
     for name, setting in VENDOR_NAMES.items():
         if environ.get(name):
-            values[setting] = environ[name]
+            section, dot, key = setting.rpartition(".")
+            (values.setdefault(section, {}) if dot else values)[key] = environ[name]
     _refuse_unknown(environ)
     try:
         return Settings(**values)
@@ -259,10 +265,15 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
 
 def unused(settings: Settings) -> tuple[str, ...]:
     """Return one line for each name that is set and changes nothing."""
-    if settings.model:
-        return ()
-    names = [name for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL") if getattr(settings, VENDOR_NAMES[name])]
-    return tuple(f"{name} is set but TWOHOP_MODEL is not, so no language model is used" for name in names)
+    lines: list[str] = []
+    if not settings.model:
+        names = [
+            name for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL") if getattr(settings, VENDOR_NAMES[name])
+        ]
+        lines += [f"{name} is set but TWOHOP_MODEL is not, so no language model is used" for name in names]
+    if settings.index != "elastic" and settings.elasticsearch != ElasticsearchSettings():
+        lines.append("Elasticsearch is set but TWOHOP_INDEX is not elastic, so it is not used")
+    return tuple(lines)
 
 
 def table() -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from ingest.types import Authority
 
@@ -52,6 +52,49 @@ class EmbeddingSettings(Section):
     """`all-MiniLM-L6-v2` is bundled; any other name or path goes through sentence-transformers' own loading."""
     batch_size: Annotated[int, Field(gt=0)] = 32
     """Texts embedded at once."""
+
+
+class ElasticsearchSettings(Section):
+    """Where the index is when it is an Elasticsearch. A certificate is always checked."""
+
+    url: str = ""
+    """`ELASTICSEARCH_URL`, for example `https://search.example.com:9200`; used only when `TWOHOP_INDEX` is `elastic`."""
+    api_key: SecretStr = SecretStr("")
+    """`ELASTICSEARCH_API_KEY`, encoded as Elasticsearch shows it."""
+    username: str = ""
+    """`ELASTICSEARCH_USERNAME`, where there is no API key."""
+    password: SecretStr = SecretStr("")
+    """`ELASTICSEARCH_PASSWORD` of that user."""
+    ca_certs: Path | None = None
+    """`ELASTICSEARCH_CA_CERTS`: PEM file of the CA that signed the server's certificate, where the system does not know it."""
+    fingerprint: Annotated[str, Field(pattern=r"^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$|^$")] = ""
+    """`ELASTICSEARCH_FINGERPRINT`: SHA-256 of the server's own certificate, instead of a CA."""
+    prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,99}$")] = "twohop"
+    """Name of the alias, and beginning of the names of all indices; two bots on one cluster need two."""
+    language: Annotated[str, Field(pattern=r"^[a-z_0-9]+$")] = "english"
+    """Stemmer of the texts, by Elasticsearch's name (`english`, `light_german`, `light_spanish`); another one needs a rebuild."""
+
+    @field_validator("url")
+    @classmethod
+    def _plain_url(cls, value: str) -> str:
+        if value and not re.match(r"https?://[^/@\s]+(/[^@\s]*)?$", value):
+            # The value may hold a password, so that it is not shown.
+            raise ValueError(
+                "write it as https://host:port, and a user in ELASTICSEARCH_USERNAME and ELASTICSEARCH_PASSWORD"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> Self:
+        if self.api_key.get_secret_value() and self.username:
+            raise ValueError("an API key and a user name are both set; keep one of them")
+        if bool(self.username) != bool(self.password.get_secret_value()):
+            raise ValueError(
+                "a user name needs a password, and a password a user name; set both or an API key"
+            )
+        if self.ca_certs and self.fingerprint:
+            raise ValueError("a CA file and a fingerprint are both set; keep one of them")
+        return self
 
 
 class CalendarSettings(Section):

@@ -5,7 +5,8 @@ TwohopError                 everything a person can mend; the text names the val
 ├── SourceError             a source could not be listed or a document could not be read
 │   └── UnreadableDocument  one document is skipped by name; the rest is indexed
 ├── IndexingError           the index cannot be used or written
-│   └── IdentityMismatch    the index was built by another model, chunker or schema
+│   ├── IdentityMismatch    the index was built by another model, chunker or schema
+│   └── DocumentRefused     one document cannot be written; it is skipped by name and the rest is indexed
 ├── TicketImportError       a ticket file cannot be read at all (a bad row is reported, not raised)
 ├── ModelError              the language model or the embedding model cannot be used
 └── DeadlineExceeded        a call ran past its deadline
@@ -36,6 +37,10 @@ class IndexingError(TwohopError):
 
 class IdentityMismatch(IndexingError):
     """The stored index was built by another embedding model, chunker or schema."""
+
+
+class DocumentRefused(IndexingError):
+    """One document cannot be written; what the index held of it stays and the rest is indexed."""
 
 
 class TicketImportError(TwohopError):

@@ -14,7 +14,7 @@ import numpy as np
 from ingest.chunk import chunk
 from ingest.config import ChunkSettings
 from ingest.embed import Embedder
-from ingest.errors import IndexingError, ModelError, SourceError, TwohopError
+from ingest.errors import DocumentRefused, IndexingError, ModelError, SourceError, TwohopError
 from ingest.index import Generation, SearchIndex, Vectors, Writable
 from ingest.sources import Change, Changed, Complete, Failed, Gone, Source, Unchanged
 from ingest.types import Chunk, Document
@@ -139,7 +139,7 @@ class _Run:
         if not self.dry_run:
             try:
                 self.index.replace(document, chunks, vectors)
-            except UnicodeError as error:
+            except (UnicodeError, DocumentRefused) as error:
                 self.skipped[document.uri] = _reason(error, document.uri)
                 return
         (self.changed if document.uri in self.known else self.added).append(document.uri)

@@ -17,17 +17,20 @@ from tests.desks import prepared, sample_settings
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="also run the long proofs: kill -9, load")
+    parser.addoption("--elasticsearch", metavar="URL", help="also use a real Elasticsearch")
     parser.addoption("--llm", metavar="URL", help="also ask a real OpenAI-compatible server on this machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "soak: a long proof, run only with --soak")
+    config.addinivalue_line("markers", "elasticsearch: needs a real node, run only with --elasticsearch URL")
     config.addinivalue_line("markers", "llm: needs a real language model, run only with --llm URL")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     reasons = {
         "soak": "a long proof: run it with --soak",
+        "elasticsearch": "needs Elasticsearch: run it with --elasticsearch URL, of deploy/compose.yaml or any cluster",
         "llm": "needs a real language model: run it with --llm URL, as tests/bot/test_llm.py tells",
     }
     for marker, reason in reasons.items():

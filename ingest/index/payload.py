@@ -1,15 +1,21 @@
-"""A Chunk as JSON and back, exactly: what every index stores and gives back."""
+"""What every index stores: a chunk as JSON and back, exactly; its codes; and the checks before it is written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date
 from types import MappingProxyType
 from typing import Any
 
-from ingest.types import Chunk, Rule
+import numpy as np
+
+from ingest.atoms import codes
+from ingest.errors import DocumentRefused, IndexingError
+from ingest.index import Vectors
+from ingest.types import Chunk, Document, Rule
 
 _DATES = frozenset({"effective_from", "superseded_on"})
 
@@ -26,6 +32,35 @@ def from_json(text: str) -> Chunk:
     data["facets"] = MappingProxyType(data["facets"])
     data["rules"] = tuple(Rule(**_values(rule)) for rule in data["rules"])
     return Chunk(**data)
+
+
+def checked(document: Document, chunks: Sequence[Chunk], vectors: Vectors) -> Vectors:
+    """Return the vectors as float32 after checking that everything belongs together."""
+    rows = np.ascontiguousarray(vectors, np.float32)
+    if len(rows) != len(chunks) or (chunks and (rows.ndim != 2 or not rows.shape[1])):
+        raise IndexingError(
+            f"document {document.uri!r} has {len(chunks)} chunks but vectors of shape {np.shape(vectors)!r}; "
+            "embed each chunk once"
+        )
+    if not (np.isfinite(rows).all() and rows.any(axis=-1).all()):
+        raise DocumentRefused(
+            f"document {document.uri!r} has a vector that is zero or not finite; check the embedding model"
+        )
+    ids = [chunk.id for chunk in chunks if chunk.id.startswith(document.uri) and chunk.uri == document.uri]
+    if len(set(ids)) != len(chunks):
+        raise IndexingError(
+            f"the chunks of document {document.uri!r} are not its own or share an id; name each `uri#position`"
+        )
+    return rows
+
+
+def graded_codes(text: str) -> dict[str, bool]:
+    """Return the codes of a text, and whether each stands on its own or is a part of a longer one."""
+    found = codes(text)
+    parts: set[str] = set()
+    for code in found:
+        parts.update({*re.split("[-_@]", code), *code.split("-"), code[1:]} - {code})
+    return {code: code not in parts for code in found}
 
 
 def _plain(value: Any) -> Any:

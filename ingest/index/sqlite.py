@@ -28,10 +28,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ingest.atoms import codes, stems, words
+from ingest.atoms import stems, words
 from ingest.errors import IdentityMismatch, IndexingError
 from ingest.index import GenerationInfo, Vectors
-from ingest.index.payload import from_json, to_json
+from ingest.index.payload import checked, from_json, graded_codes, to_json
 from ingest.types import Arm, Chunk, Document, DocumentInfo, Rankings, Scored, Where
 
 SCHEMA_VERSION = 1
@@ -290,9 +290,9 @@ class _Database:
             )
 
     def replace(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors, now: datetime) -> None:
-        rows = _checked(document, chunks, vectors)
+        rows = checked(document, chunks, vectors)
         readers = json.dumps(sorted(document.readers), ensure_ascii=False)
-        graded = [_graded_codes(f"{chunk.title}\n{chunk.section}\n{chunk.text}") for chunk in chunks]
+        graded = [graded_codes(f"{chunk.title}\n{chunk.section}\n{chunk.text}") for chunk in chunks]
         with self.writing() as connection:
             _remove(connection, document.uri)
             if chunks:
@@ -472,26 +472,6 @@ def _explained(path: Path, error: sqlite3.Error) -> IndexingError:
     return IndexingError(f"{str(path)!r} is damaged or is not an index of ours ({error}); {_REBUILD}")
 
 
-def _checked(document: Document, chunks: Sequence[Chunk], vectors: Vectors) -> Vectors:
-    """Return the vectors as float32 after checking that everything belongs together."""
-    rows = np.ascontiguousarray(vectors, np.float32)
-    if len(rows) != len(chunks) or (chunks and (rows.ndim != 2 or not rows.shape[1])):
-        raise IndexingError(
-            f"document {document.uri!r} has {len(chunks)} chunks but vectors of shape {np.shape(vectors)!r}; "
-            "embed each chunk once"
-        )
-    if not np.isfinite(rows).all():
-        raise IndexingError(
-            f"document {document.uri!r} has a vector that is not finite; check the embedding model"
-        )
-    ids = [chunk.id for chunk in chunks if chunk.id.startswith(document.uri) and chunk.uri == document.uri]
-    if len(set(ids)) != len(chunks):
-        raise IndexingError(
-            f"the chunks of document {document.uri!r} are not its own or share an id; name each `uri#position`"
-        )
-    return rows
-
-
 def _check_dimensions(connection: sqlite3.Connection, uri: str, dimensions: int) -> None:
     """Refuse a vector of another length than those that are there."""
     connection.execute(
@@ -586,7 +566,7 @@ def _dense(
 
 def _codes(connection: sqlite3.Connection, snapshot: Snapshot, query: str) -> tuple[Integers, Floats]:
     """Rank by the codes of the query that a chunk holds, the rarer the heavier, whole ones above parts."""
-    asked = _graded_codes(query)
+    asked = graded_codes(query)
     if not asked:
         return np.zeros(0, np.int64), np.zeros(0)
     scores = np.zeros(len(snapshot.keys))
@@ -600,15 +580,6 @@ def _codes(connection: sqlite3.Connection, snapshot: Snapshot, query: str) -> tu
             )
     found: Integers = np.flatnonzero(scores)
     return found, np.round(scores[found], 9)
-
-
-def _graded_codes(text: str) -> dict[str, bool]:
-    """Return the codes of a text, and whether each stands on its own or is a part of a longer one."""
-    found = codes(text)
-    parts: set[str] = set()
-    for code in found:
-        parts.update({*re.split("[-_@]", code), *code.split("-"), code[1:]} - {code})
-    return {code: code not in parts for code in found}
 
 
 def _chunks(connection: sqlite3.Connection, keys: Collection[int]) -> dict[int, Chunk]:

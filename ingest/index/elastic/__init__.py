@@ -1,0 +1,665 @@
+"""The production index: Elasticsearch, one index a generation behind an alias, with the free licence's features only.
+
+Indices are named `<prefix>-generation-<n>`. The alias `<prefix>` is the live one; `<prefix>-previous-<i>` are those to
+roll back to, newest first; all of them are moved in one atomic step. `<prefix>-write-<n>` belongs to one generation for
+life: whatever is written goes through it, so that nothing that was removed comes back with a guessed mapping. Generations
+without `<prefix>` or `<prefix>-previous-<i>` are left by rollbacks and crashes and are removed by the next rebuild.
+Nothing is visible before `flush`: readers see a run's changes all at once.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import numpy as np
+from elasticsearch import ConflictError, NotFoundError
+
+from ingest.config import ElasticsearchSettings
+from ingest.errors import DocumentRefused, IdentityMismatch, IndexingError
+from ingest.index import GenerationInfo, Vectors
+from ingest.index.elastic import mapping, query
+from ingest.index.elastic.lease import Lease
+from ingest.index.elastic.mapping import identity
+from ingest.index.elastic.query import ArmFailed, Found
+from ingest.index.elastic.wire import Operation, Wire
+from ingest.index.payload import checked
+from ingest.types import Arm, Chunk, Document, DocumentInfo, Rankings, Scored, Where
+
+__all__ = ["ElasticGeneration", "ElasticIndex", "identity"]
+
+OLD_GENERATIONS = 2
+"""Generations kept to roll back to."""
+
+_PAGE = 1000
+_MIXED = 6
+"""Times a search is asked when its arms saw different states of the index, before what came is taken."""
+_PROBE_SECONDS = 10.0
+_PROBE = Where(readers=frozenset({"nobody"}))
+_REBUILD = "run `twohop index --rebuild`"
+
+
+class _Mixed(Exception):
+    """A search saw two states of the index: somebody flushed or published in the middle of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Every name in the cluster that is ours."""
+
+    prefix: str
+
+    def index(self, number: int) -> str:
+        return f"{self.prefix}-generation-{number}"
+
+    def writing(self, index: str) -> str:
+        return f"{self.prefix}-write-{self.number(index)}"
+
+    def previous(self, place: int) -> str:
+        return f"{self.prefix}-previous-{place}"
+
+    def number(self, index: str) -> int:
+        found = re.fullmatch(rf"{re.escape(self.prefix)}-generation-(\d+)", index)
+        return int(found[1]) if found else 0
+
+    def generation(self, index: str) -> str:
+        return f"generation-{self.number(index)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Generation:
+    """One generation's index, read and written by its own name."""
+
+    wire: Wire
+    index: str
+    writing: str
+    """The alias that its writes go through."""
+    dimensions: int
+
+    @property
+    def name(self) -> str:
+        return f"generation-{self.index.rpartition('-')[2]}"
+
+    def revisions(self, source: str) -> Mapping[str, str]:
+        self.flush()
+        rows = self._rows([{"term": {"source": source}}], ["uri", "revision"])
+        return {row["uri"]: row["revision"] for row in rows}
+
+    def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
+        wanted = [
+            *query.filters(Where(where.readers, where.kind, in_force_on=where.in_force_on)),
+            {"exists": {"field": "source"}},
+        ]
+        found = [mapping.info(row) for row in self._rows(wanted, [])]
+        return tuple(sorted(found, key=lambda info: (info.title.casefold(), info.uri)))
+
+    def replace(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors, now: datetime) -> None:
+        """Write the new chunks, then remove the old ones; a crash in between leaves a document without revision."""
+        rows = checked(document, chunks, vectors)
+        if chunks and rows.shape[1] != self.dimensions:
+            raise IndexingError(
+                f"document {document.uri!r} has vectors of {rows.shape[1]} dimensions, the index holds "
+                f"{self.dimensions}; {_REBUILD}"
+            )
+        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        version = mapping.version_of(document, chunks, rows)
+        lines = [
+            Operation(
+                f"{version}-{i}", mapping.row(chunk, version, vector.astype(np.float64).round(7).tolist())
+            )
+            for i, (chunk, vector) in enumerate(zip(chunks, rows, strict=True))
+        ]
+        record = _Record(self, document.uri)
+        before = record.read()
+        held = dict(before["versions"]) if before else {}
+        new = {version: len(chunks)}
+        unfinished = mapping.record(document, held | new, whole=False, chunks=0, now=now)
+        record.write(unfinished)
+        refused = self.wire.bulk(self.writing, lines)
+        if refused:
+            written = [Operation(line.id) for line in lines if version not in held]
+            self.wire.bulk(self.writing, written)
+            if before:
+                record.write(before)
+            else:
+                record.remove()
+            raise DocumentRefused(
+                f"document {document.uri!r}: Elasticsearch refused {len(refused)} of {len(lines)} chunks "
+                f"({next(iter(refused.values()))}); what was there before stays"
+            )
+        stale = {name: count for name, count in held.items() if name != version}
+        self._remove(mapping.chunk_ids(stale))
+        record.write(mapping.record(document, new, whole=True, chunks=len(chunks), now=now))
+
+    def delete(self, uri: str) -> None:
+        record = _Record(self, uri)
+        before = record.read()
+        if before:
+            self._remove(mapping.chunk_ids(before["versions"]))
+            record.remove()
+
+    def flush(self) -> None:
+        answer = self.wire.write(lambda client: client.indices.refresh(index=self.index))
+        if answer["_shards"]["failed"]:
+            raise IndexingError(
+                f"{self.index!r} could not be made visible: {answer['_shards']}; try again when the cluster is well"
+            )
+
+    def rank(
+        self,
+        text: str,
+        vector: Sequence[float] | Vectors | None,
+        k: int,
+        where: Where,
+        deadline: float,
+        *,
+        at: str = "",
+        accept: Callable[[frozenset[str]], None] = lambda _: None,
+    ) -> Rankings:
+        """Rank in one round trip; `at` is what is searched, `accept` raises _Mixed for indices that it is not."""
+        text = text.encode("utf-8", "replace").decode()
+        arms: list[Arm] = ["lexical", "codes"] if vector is None else ["lexical", "dense", "codes"]
+        for _ in range(_MIXED):
+            found, failed = self._searched(text, vector, k, where, deadline, arms, at or self.index)
+            if not found:
+                break
+            hits = [hit for ranking in found.values() for hit in ranking]
+            try:
+                accept(frozenset(hit.index for hit in hits))
+                _refuse_mixed(hits)
+                break
+            except _Mixed:
+                if time.monotonic() >= deadline:
+                    break
+        return Rankings({arm: _unique(ranking) for arm, ranking in found.items()}, failed)
+
+    def _searched(
+        self,
+        text: str,
+        vector: Sequence[float] | Vectors | None,
+        k: int,
+        where: Where,
+        deadline: float,
+        arms: Sequence[Arm],
+        at: str,
+    ) -> tuple[dict[Arm, list[Found]], dict[Arm, str]]:
+        found: dict[Arm, list[Found]] = {}
+        failed: dict[Arm, str] = {}
+        bodies: dict[Arm, dict[str, Any]] = {}
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:
+            return {}, dict.fromkeys(arms, "late: the deadline passed before it began")
+        for arm in arms:
+            try:
+                body = _body(arm, text, vector, self.dimensions, k, where)
+            except ArmFailed as error:
+                failed[arm] = str(error)
+                continue
+            if body is None:
+                found[arm] = []
+            else:
+                bodies[arm] = query.limited(body, k, seconds)
+        if not bodies:
+            return found, failed
+        searches: list[dict[str, Any]] = [part for body in bodies.values() for part in ({"index": at}, body)]
+        try:
+            answers = self.wire.ask(lambda client: client.msearch(searches=searches), deadline=deadline)
+        except IndexingError as error:
+            late = "late: " if time.monotonic() >= deadline else ""
+            return found, failed | dict.fromkeys(bodies, f"{late}{error}")
+        for arm, answer in zip(bodies, answers["responses"], strict=True):
+            try:
+                found[arm] = query.read(answer)
+            except ArmFailed as error:
+                failed[arm] = str(error)
+        return found, failed
+
+    def incomplete(self) -> str:
+        """Return why this index does not hold what its records say, empty where it does."""
+        self.flush()
+        answer = self.wire.ask(
+            lambda client: client.search(
+                index=self.index,
+                size=0,
+                query={"exists": {"field": "source"}},
+                aggs={"chunks": {"sum": {"field": "chunks"}}},
+            )
+        )
+        held = self.wire.ask(
+            lambda client: client.count(index=self.index, query={"exists": {"field": "version"}})
+        )
+        said = int(answer["aggregations"]["chunks"]["value"])
+        if said != held["count"]:
+            return f"its documents have {said} chunks, but it holds {held['count']}"
+        return ""
+
+    def _rows(
+        self, wanted: Sequence[Mapping[str, Any]], fields: Sequence[str]
+    ) -> Iterator[Mapping[str, Any]]:
+        """Return documents' rows in the order of their uris, a page at a time."""
+        after: list[Any] | None = None
+        while True:
+            answer = self.wire.ask(
+                lambda client, after=after: client.search(  # type: ignore[misc]
+                    index=self.index,
+                    size=_PAGE,
+                    query={"bool": {"filter": list(wanted)}},
+                    sort=[{"uri": "asc"}],
+                    search_after=after,
+                    source=list(fields) or True,
+                    track_total_hits=False,
+                )
+            )
+            if answer["timed_out"] or answer["_shards"]["failed"]:
+                raise IndexingError(
+                    f"{self.index!r} could not be read whole: {answer['_shards']}; try again when the cluster is well"
+                )
+            hits = answer["hits"]["hits"]
+            yield from (hit["_source"] for hit in hits)
+            if len(hits) < _PAGE:
+                return
+            after = hits[-1]["sort"]
+
+    def _remove(self, ids: Sequence[str]) -> None:
+        refused = self.wire.bulk(self.writing, [Operation(id_) for id_ in ids])
+        if refused:
+            raise IndexingError(
+                f"{len(refused)} old chunks could not be removed from {self.index!r} "
+                f"({next(iter(refused.values()))}); run `twohop index` again"
+            )
+
+
+class _Record:
+    """A document's row, changed only by whoever read it last."""
+
+    def __init__(self, generation: _Generation, uri: str) -> None:
+        self._of = generation
+        self._uri = uri
+        self._id = mapping.record_id(uri)
+        self._place: dict[str, Any] = {}
+
+    def read(self) -> dict[str, Any] | None:
+        nothing: Any = {}
+        found = self._of.wire.ask(
+            lambda client: client.get(index=self._of.index, id=self._id), missing=nothing
+        )
+        if not found:
+            self._place = {"op_type": "create"}
+            return None
+        self._place = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
+        return dict(found["_source"])
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        place = self._place
+        try:
+            written = self._of.wire.write(
+                lambda client: client.index(
+                    index=self._of.writing, id=self._id, document=row, require_alias=True, **place
+                )
+            )
+        except ConflictError as error:
+            # A request whose answer was lost was carried out all the same.
+            if self.read() != row:
+                raise IndexingError(
+                    f"document {self._uri!r} is being written by another process; run `twohop index` again when it is done"
+                ) from error
+        except NotFoundError as error:
+            raise IndexingError(
+                f"the index {self._of.index!r}, which was being written, is gone; run `twohop index` again"
+            ) from error
+        else:
+            self._place = {"if_seq_no": written["_seq_no"], "if_primary_term": written["_primary_term"]}
+
+    def remove(self) -> None:
+        place = self._place
+        try:
+            self._of.wire.write(lambda client: client.delete(index=self._of.index, id=self._id, **place))
+        except NotFoundError:
+            return
+        except ConflictError as error:
+            raise IndexingError(
+                f"document {self._uri!r} is being written by another process; run `twohop index` again when it is done"
+            ) from error
+
+
+class ElasticIndex:
+    """SearchIndex in an Elasticsearch cluster; any number of threads and processes may use it at once.
+
+    `for_rebuild` opens without looking at what is there, so that an index of another identity can be rebuilt.
+    Raises ConfigError, IdentityMismatch and IndexingError.
+    """
+
+    def __init__(
+        self,
+        settings: ElasticsearchSettings,
+        identity: str,
+        dimensions: int,
+        *,
+        for_rebuild: bool = False,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+    ) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._dimensions = dimensions
+        self._clock = clock
+        self._new_id = new_id
+        self._names = _Names(settings.prefix)
+        self._known: _Generation | None = None
+        self._wire = Wire(settings)
+        try:
+            self.server_version = self._wire.check()
+            if not self._order():
+                self._begin()
+            if not for_rebuild:
+                self._probe(self._live())
+        except BaseException:
+            self._wire.close()
+            raise
+
+    @property
+    def identity(self) -> str:
+        """What the index was opened with."""
+        return self._identity
+
+    def revisions(self, source: str) -> Mapping[str, str]:
+        """Return uri -> revision of every document of the source, empty for one whose writing was cut off."""
+        return self._live().revisions(source)
+
+    def replace(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+        """Write a document with its chunks and vectors; visible after `flush`."""
+        self._live().replace(document, chunks, vectors, self._clock())
+
+    def delete(self, uri: str) -> None:
+        """Remove a document with all its chunks; visible after `flush`."""
+        self._live().delete(uri)
+
+    def flush(self) -> None:
+        """Make everything written so far visible, in every process."""
+        self._live().flush()
+
+    def rank(
+        self, query: str, vector: Sequence[float] | Vectors | None, k: int, where: Where, deadline: float
+    ) -> Rankings:
+        """Return the separate rankings, at most `k` each, best first."""
+        known = self._known or self._live()
+        return known.rank(query, vector, k, where, deadline, at=self._settings.prefix, accept=self._accept)
+
+    def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
+        """Return the documents of `where.kind` that these readers may read, in force if asked, by title."""
+        return self._live().documents(where)
+
+    def rebuild(self) -> ElasticGeneration:
+        """Start a new generation; raises IndexingError while another rebuild runs, in any process."""
+        lease = self._lease(
+            "another rebuild is running; wait until it is done, or a minute after it was killed, and try again"
+        )
+        try:
+            number = self._unused()
+            self._sweep()
+            index = self._names.index(number)
+            self._create(index, [self._names.writing(index)])
+        except BaseException:
+            lease.release()
+            raise
+        return ElasticGeneration(self, self._generation(index, self._dimensions), lease, self._clock)
+
+    def generations(self) -> tuple[GenerationInfo, ...]:
+        """Return the live generation and those to roll back to, newest first."""
+        order = self._order()
+        found = self._described(f"{self._settings.prefix}-generation-*")
+        return tuple(
+            GenerationInfo(
+                self._names.generation(index),
+                datetime.fromisoformat(found[index]["mappings"]["_meta"]["created_at"]),
+                index == order[0],
+            )
+            for index in sorted(order, key=self._names.number, reverse=True)
+            if index in found
+        )
+
+    def rollback(self) -> GenerationInfo:
+        """Make the generation before the live one live again; the next rebuild removes what was live."""
+        lease = self._lease("a rebuild is running; stop it first, then roll back")
+        try:
+            live, *older = self._order()
+            if not older:
+                raise IndexingError(
+                    f"there is no generation before {live!r} in {self._wire.url!r}; {_REBUILD} instead"
+                )
+            described = self._checked(older[0], self._described(older[0])[older[0]])
+            self.point(older)
+        finally:
+            lease.release()
+        created = datetime.fromisoformat(described["created_at"])
+        return GenerationInfo(self._names.generation(older[0]), created, True)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._wire.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    # --- generations -----------------------------------------------------------------------------------------
+
+    def point(self, order: Sequence[str]) -> None:
+        """Make the first of these indices live and the next ones those to roll back to, in one atomic step."""
+        wanted = {
+            (index, self._names.previous(place) if place else self._settings.prefix)
+            for place, index in enumerate(order[: 1 + OLD_GENERATIONS])
+        }
+        now = {(index, alias) for alias, index in self._pointers().items()}
+        actions: list[dict[str, Any]] = [
+            {"remove": {"index": index, "alias": alias, "must_exist": False}} for index, alias in now - wanted
+        ]
+        actions += [{"add": {"index": index, "alias": alias}} for index, alias in wanted - now]
+        self._wire.write(lambda client: client.indices.update_aliases(actions=actions))
+
+    def published(self, index: str, lease: Lease) -> None:
+        """Make an index the live generation and remove the oldest."""
+        lease.renew()
+        order = [index, *self._order()]
+        self.point(order)
+        for old in order[1 + OLD_GENERATIONS :]:
+            self.drop(old)
+
+    def drop(self, index: str) -> None:
+        """Remove a generation that nothing points to."""
+        if index not in self._order():
+            self._wire.ask(lambda client: client.indices.delete(index=index, ignore_unavailable=True))
+
+    def _live(self) -> _Generation:
+        """Return the generation that the alias names now; raises IdentityMismatch for another one's content."""
+        described = self._described(self._settings.prefix)
+        if not described:
+            raise IndexingError(
+                f"the alias {self._settings.prefix!r} is missing in Elasticsearch {self._wire.url!r}; {_REBUILD}"
+            )
+        ((index, about), *_more) = described.items()
+        meta = self._checked(index, about)
+        self._known = self._generation(index, meta["dimensions"])
+        return self._known
+
+    def _accept(self, indices: frozenset[str]) -> None:
+        """Refuse hits of another generation than the live one, whose identity is looked at when it is new."""
+        known = self._known
+        if known is None or indices != {known.index}:
+            live = self._live()
+            if (indices and indices != {live.index}) or (known and known.index != live.index):
+                raise _Mixed
+
+    def _generation(self, index: str, dimensions: int) -> _Generation:
+        return _Generation(self._wire, index, self._names.writing(index), dimensions)
+
+    def _checked(self, index: str, about: Mapping[str, Any]) -> Mapping[str, Any]:
+        meta = about.get("mappings", {}).get("_meta", {})
+        if not self._names.number(index) or not {"identity", "dimensions", "created_at"} <= meta.keys():
+            raise IndexingError(
+                f"the index {index!r} in Elasticsearch {self._wire.url!r} is not one of ours; remove it, or set "
+                "another elasticsearch.prefix"
+            )
+        if meta["identity"] != self._identity:
+            raise IdentityMismatch(
+                f"the index {index!r} was built with {meta['identity']!r}, "
+                f"but the settings say {self._identity!r}; {_REBUILD} or set the embedding model back"
+            )
+        found: Mapping[str, Any] = meta
+        return found
+
+    def _described(self, name: str) -> Mapping[str, Any]:
+        """Return mapping and aliases of each index that a name, an alias or a pattern means."""
+        nothing: Any = {}
+        found = self._wire.ask(
+            lambda client: client.indices.get(index=name, features=["aliases", "mappings"]), missing=nothing
+        )
+        return dict(found)
+
+    def _pointers(self) -> dict[str, str]:
+        """Return alias -> index of the live generation and of those to roll back to."""
+        prefix = self._settings.prefix
+        nothing: Any = {}
+        found = self._wire.ask(
+            lambda client: client.indices.get_alias(name=f"{prefix},{prefix}-previous-*"), missing=nothing
+        )
+        return {alias: index for index, of in dict(found).items() for alias in of["aliases"]}
+
+    def _order(self) -> list[str]:
+        """Return the live index, then those to roll back to, newest first; empty where there is none."""
+        pointers = self._pointers()
+        if self._settings.prefix not in pointers:
+            return []
+        order = [pointers.pop(self._settings.prefix)]
+        return order + [index for _, index in sorted(pointers.items()) if index not in order]
+
+    def _begin(self) -> None:
+        """Make the first, empty generation, unless another process does."""
+        index = self._names.index(self._unused())
+        try:
+            self._create(index, [self._settings.prefix, self._names.writing(index)])
+        except IndexingError:
+            if not self._order():
+                raise
+
+    def _unused(self) -> int:
+        found = self._described(f"{self._settings.prefix}-generation-*")
+        return max(map(self._names.number, found), default=0) + 1
+
+    def _create(self, index: str, aliases: Sequence[str]) -> None:
+        self._wire.ask(
+            lambda client: client.indices.create(
+                index=index,
+                settings=mapping.settings(self._settings.language),
+                mappings=mapping.mappings(self._identity, self._dimensions, self._clock()),
+                aliases={alias: {} for alias in aliases},
+            )
+        )
+
+    def _probe(self, live: _Generation) -> None:
+        """Search once, so that a right or a feature that is missing is told at the start."""
+        vector = np.ones(self._dimensions, np.float32)
+        deadline = time.monotonic() + _PROBE_SECONDS
+        failed = live.rank("probe PROBE-1", vector, 1, _PROBE, deadline).failed
+        for arm, reason in failed.items():
+            raise IndexingError(f"Elasticsearch {self._wire.url!r} cannot be searched ({arm}): {reason}")
+
+    def _lease(self, otherwise: str) -> Lease:
+        name = f"{self._settings.prefix}-lease"
+        lease = Lease(self._wire, name, self._new_id(), self._clock, f"{self._wire.url!r}: {otherwise}")
+        lease.take()
+        return lease
+
+    def _sweep(self) -> None:
+        """Remove the generations that nothing points to; called with the lease held."""
+        named = set(self._order())
+        for index in self._described(f"{self._settings.prefix}-generation-*"):
+            if index not in named:
+                self.drop(index)
+
+
+class ElasticGeneration:
+    """A generation beside the live one; whoever holds it is the only one who rebuilds."""
+
+    def __init__(
+        self, index: ElasticIndex, generation: _Generation, lease: Lease, clock: Callable[[], datetime]
+    ) -> None:
+        self._index = index
+        self._generation = generation
+        self._lease = lease
+        self._clock = clock
+
+    @property
+    def name(self) -> str:
+        """Name as in `GenerationInfo`."""
+        return self._generation.name
+
+    def revisions(self, source: str) -> Mapping[str, str]:
+        """Return uri -> revision of every document of the source."""
+        return self._generation.revisions(source)
+
+    def replace(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+        """Write a document with its chunks and vectors."""
+        self._generation.replace(document, chunks, vectors, self._clock())
+
+    def delete(self, uri: str) -> None:
+        """Remove a document with all its chunks."""
+        self._generation.delete(uri)
+
+    def flush(self) -> None:
+        """Make everything written so far visible to this generation's `rank`."""
+        self._generation.flush()
+
+    def rank(
+        self, query: str, vector: Sequence[float] | Vectors | None, k: int, where: Where, deadline: float
+    ) -> Rankings:
+        """Search the generation before anybody else can, to check it."""
+        return self._generation.rank(query, vector, k, where, deadline)
+
+    def publish(self) -> None:
+        """Check that it is whole and make it the live generation; raises IndexingError where it is not."""
+        if reason := self._generation.incomplete():
+            raise IndexingError(
+                f"the new generation {self._generation.index!r} is damaged ({reason}); {_REBUILD} again"
+            )
+        self._index.published(self._generation.index, self._lease)
+        self._lease.release()
+
+    def discard(self) -> None:
+        """Remove the index; harmless after `publish`."""
+        self._index.drop(self._generation.index)
+        self._lease.release()
+
+
+def _body(
+    arm: Arm, text: str, vector: Sequence[float] | Vectors | None, dimensions: int, k: int, where: Where
+) -> dict[str, Any] | None:
+    match arm:
+        case "lexical":
+            return query.lexical(text, where)
+        case "codes":
+            return query.codes(text, where)
+        case _:
+            return query.dense(vector if vector is not None else (), dimensions, k, where)
+
+
+def _refuse_mixed(hits: Sequence[Found]) -> None:
+    """Raise _Mixed where two versions of one document were found."""
+    versions: dict[str, str] = {}
+    for hit in hits:
+        if versions.setdefault(hit.scored.chunk.uri, hit.version) != hit.version:
+            raise _Mixed
+
+
+def _unique(ranking: Sequence[Found]) -> tuple[Scored, ...]:
+    best: dict[str, Scored] = {}
+    for hit in ranking:
+        best.setdefault(hit.scored.chunk.id, hit.scored)
+    return tuple(best.values())

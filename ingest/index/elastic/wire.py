@@ -1,0 +1,380 @@
+"""The way to an Elasticsearch: one client on an event loop of its own, every call bounded, all retries in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import ssl
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any, TypeVar
+
+import aiohttp
+from elastic_transport import ConnectionError as Unreachable
+from elastic_transport import ConnectionTimeout, SerializationError, TlsError
+from elasticsearch import ApiError, AsyncElasticsearch, TransportError, UnsupportedProductError
+
+from ingest.config import ElasticsearchSettings
+from ingest.errors import ConfigError, IndexingError
+
+OLDEST = (8, 14)
+"""Oldest server version that has all that is used here under its free licence."""
+
+_WRITE_SECONDS = 60.0
+"""How long a write is tried again while the server is busy or away."""
+_REQUEST_SECONDS = 30.0
+_CHECK_SECONDS = 10.0
+"""How long the first request may take: a start that cannot reach its index says so soon."""
+_READ_PAUSES = (0.1, 0.4)
+_WRITE_PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
+_BATCH_BYTES = 5_000_000
+_BATCH_OPERATIONS = 500
+_PASSING = frozenset({429, 502, 503, 504})
+"""Statuses of a server that may be well a moment later."""
+
+T = TypeVar("T")
+Ask = Callable[[AsyncElasticsearch], Awaitable[T]]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One line pair of a bulk request; without a body it deletes."""
+
+    id: str
+    body: str = ""
+    """JSON."""
+
+    def lines(self) -> Iterator[str]:
+        """Return the lines as the bulk request wants them."""
+        yield json.dumps({"index" if self.body else "delete": {"_id": self.id}})
+        if self.body:
+            yield self.body
+
+
+class Wire:
+    """Calls one Elasticsearch from any thread.
+
+    The client is asynchronous because only its time limit is for a whole request: the other one's starts anew with
+    every byte that arrives. Each call raises IndexingError with the address and the next step.
+    """
+
+    def __init__(self, settings: ElasticsearchSettings) -> None:
+        _check_settings(settings)
+        self.url = settings.url
+        key, password = settings.api_key.get_secret_value(), settings.password.get_secret_value()
+        more: dict[str, Any] = {}
+        if key:
+            more["api_key"] = key
+        if settings.username:
+            more["basic_auth"] = (settings.username, password)
+        if settings.ca_certs:
+            more["ca_certs"] = str(settings.ca_certs)
+        if settings.fingerprint:
+            more["ssl_assert_fingerprint"] = settings.fingerprint
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="elasticsearch", daemon=True)
+        try:
+            self._client = AsyncElasticsearch(settings.url, max_retries=0, retry_on_timeout=False, **more)
+        except (ValueError, OSError) as error:
+            self._loop.close()
+            raise ConfigError(
+                f"Elasticsearch {self.url!r} cannot be set up: {error}; mend the elasticsearch settings"
+            ) from error
+        self._thread.start()
+
+    def check(self) -> str:
+        """Return the server's version; raises IndexingError where it is not an Elasticsearch that will do."""
+        found = self.ask(lambda client: client.info(), deadline=time.monotonic() + _CHECK_SECONDS)
+        version = str(found["version"]["number"])
+        numbers = tuple(int(part) for part in version.split(".")[:2])
+        if numbers < OLDEST:
+            raise IndexingError(
+                f"Elasticsearch {self.url!r} is version {version!r}; Twohop needs "
+                f"{'.'.join(map(str, OLDEST))} or newer: upgrade the server, or set TWOHOP_INDEX=sqlite"
+            )
+        return version
+
+    def ask(self, ask: Ask[T], *, deadline: float | None = None, missing: T | None = None) -> T:
+        """Return the answer to a request that reads, tried again a little while until `deadline` (monotonic seconds).
+
+        `missing`, where given, is the answer to a 404.
+        """
+        until = time.monotonic() + _REQUEST_SECONDS if deadline is None else deadline
+        try:
+            return self.run(self._persist(ask, until, _READ_PAUSES))
+        except ApiError as error:
+            if missing is not None and error.status_code == 404:
+                return missing
+            raise self.explained(error) from error
+        except TransportError as error:
+            raise self.explained(error) from error
+
+    def write(self, ask: Ask[T]) -> T:
+        """Return the answer to a request that may be repeated; a busy server gets a minute.
+
+        Raises IndexingError, and the client's ConflictError and NotFoundError as they are.
+        """
+        try:
+            return self.run(
+                self._persist(ask, time.monotonic() + _WRITE_SECONDS, chain(_WRITE_PAUSES, repeat(8.0)))
+            )
+        except ApiError as error:
+            if error.status_code in (404, 409):
+                raise
+            raise self.explained(error) from error
+        except TransportError as error:
+            raise self.explained(error) from error
+
+    def bulk(self, index: str, operations: Sequence[Operation]) -> dict[str, str]:
+        """Carry out operations in order, each as often as it takes, and return why some were refused, by id.
+
+        `index` must be an alias, so that no index that was removed meanwhile comes back.
+        """
+        try:
+            return self.run(self._bulk(index, operations))
+        except (ApiError, TransportError) as error:
+            raise self.explained(error) from error
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the client's loop and wait for it."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def start(self, work: Callable[[AsyncElasticsearch], Coroutine[Any, Any, None]]) -> Callable[[], object]:
+        """Start `work` beside everything else and return what cancels it."""
+        return asyncio.run_coroutine_threadsafe(work(self._client), self._loop).cancel
+
+    def close(self) -> None:
+        """Close the connections and end the loop."""
+        if self._loop.is_closed():
+            return
+        self.run(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _close(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._client.close()
+
+    async def _persist(self, ask: Ask[T], until: float, pauses: Iterable[float]) -> T:
+        """Ask until it is answered, refused for good or too late."""
+        for pause in chain(pauses, (None,)):
+            left = until - time.monotonic()
+            try:
+                return await ask(self._client.options(request_timeout=max(0.01, min(left, _REQUEST_SECONDS))))
+            except (ApiError, TransportError) as error:
+                if pause is None or not _passes(error) or time.monotonic() + pause >= until:
+                    raise
+                _log.info("Elasticsearch %s: %s; again in %s s", self.url, _said(error), pause)
+                await asyncio.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def _bulk(self, index: str, operations: Sequence[Operation]) -> dict[str, str]:
+        waiting = deque(_batches(operations))
+        refused: dict[str, str] = {}
+        pauses = chain(_WRITE_PAUSES, repeat(8.0))
+        until = time.monotonic() + _WRITE_SECONDS
+        while waiting:
+            batch = waiting.popleft()
+            # The client takes JSON that is ready, too, although its types do not say so.
+            lines: list[Any] = [line for operation in batch for line in operation.lines()]
+            problem: Exception | None = None
+            try:
+                answer = await self._client.options(request_timeout=_REQUEST_SECONDS).bulk(
+                    index=index, operations=lines, require_alias=True
+                )
+            except (ApiError, TransportError) as error:
+                if _too_much(error) and len(batch) > 1:
+                    middle = len(batch) // 2
+                    _log.info("Elasticsearch %s: %s; sending half as much", self.url, _said(error))
+                    waiting.extendleft((batch[middle:], batch[:middle]))
+                    continue
+                if not _passes(error):
+                    raise
+                problem, again = error, batch
+            else:
+                again, told = _sorted_out(batch, answer["items"])
+                refused |= told
+                if not again:
+                    pauses, until = chain(_WRITE_PAUSES, repeat(8.0)), time.monotonic() + _WRITE_SECONDS
+                    continue
+            waiting.appendleft(again)
+            pause = next(pauses)
+            if time.monotonic() + pause >= until:
+                if problem:
+                    raise problem
+                raise IndexingError(
+                    f"Elasticsearch {self.url!r} was too busy for {_WRITE_SECONDS:.0f} s; "
+                    "run `twohop index` again when it is less so"
+                )
+            await asyncio.sleep(pause)
+        return refused
+
+    def explained(self, error: Exception) -> IndexingError:
+        """Return the error for a person: what the server said and the next step."""
+        where = f"Elasticsearch {self.url!r}"
+        match error:
+            case UnsupportedProductError():
+                return IndexingError(
+                    f"{where} does not say that it is Elasticsearch: OpenSearch, servers older than "
+                    f"{OLDEST[0]}.{OLDEST[1]} and proxies that remove the header X-Elastic-Product cannot be used; "
+                    "point ELASTICSEARCH_URL at an Elasticsearch, or set TWOHOP_INDEX=sqlite"
+                )
+            case TlsError() | Unreachable() if _about_certificates(error):
+                return IndexingError(
+                    f"{where} showed a certificate that is not trusted ({error.message}); set "
+                    "ELASTICSEARCH_CA_CERTS to the CA's file, or ELASTICSEARCH_FINGERPRINT to its SHA-256 fingerprint"
+                )
+            case ConnectionTimeout():
+                return IndexingError(
+                    f"{where} did not answer in time; look whether it is overloaded, then try again"
+                )
+            case Unreachable():
+                return IndexingError(
+                    f"{where} cannot be reached ({error.message}); check ELASTICSEARCH_URL and that it runs"
+                )
+            case SerializationError():
+                return IndexingError(
+                    f"{where} answered with something else than JSON; check that ELASTICSEARCH_URL is not a proxy's page"
+                )
+            case ApiError():
+                return IndexingError(f"{where}: {_refusal(error)}")
+            case _:
+                return IndexingError(f"{where}: {error}")
+
+
+def _check_settings(settings: ElasticsearchSettings) -> None:
+    if not settings.url:
+        raise ConfigError(
+            "TWOHOP_INDEX=elastic needs an address; set ELASTICSEARCH_URL, for example https://search.example.com:9200"
+        )
+    if settings.ca_certs and not settings.ca_certs.is_file():
+        raise ConfigError(
+            f"ELASTICSEARCH_CA_CERTS names {str(settings.ca_certs)!r}, which is no file; set it to the CA's PEM file"
+        )
+
+
+def _batches(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
+    batch: list[Operation] = []
+    size = 0
+    for operation in operations:
+        if batch and (size + len(operation.body) > _BATCH_BYTES or len(batch) == _BATCH_OPERATIONS):
+            yield batch
+            batch, size = [], 0
+        batch.append(operation)
+        size += len(operation.body)
+    if batch:
+        yield batch
+
+
+def _sorted_out(
+    batch: Sequence[Operation], items: Sequence[Mapping[str, Any]]
+) -> tuple[list[Operation], dict[str, str]]:
+    """Return the operations that must be sent again, and why others were refused; raises for a missing index."""
+    again: list[Operation] = []
+    refused: dict[str, str] = {}
+    for operation, item in zip(batch, items, strict=True):
+        (result,) = item.values()
+        error, status = result.get("error"), result["status"]
+        if not error:
+            continue
+        reason = _reason(error)
+        if error.get("type") == "index_not_found_exception":
+            raise IndexingError(
+                f"the index that was being written is gone ({reason}); run `twohop index` again"
+            )
+        if error.get("type") == "cluster_block_exception":
+            raise IndexingError(_blocked(reason))
+        if status in _PASSING:
+            again.append(operation)
+        else:
+            refused[operation.id] = reason
+    return again, refused
+
+
+def _type(error: ApiError) -> str:
+    body = error.body
+    found = body.get("error") if isinstance(body, Mapping) else None
+    return str(found.get("type", "")) if isinstance(found, Mapping) else ""
+
+
+def _passes(error: Exception) -> bool:
+    """Tell whether the same request may go well a moment later."""
+    if isinstance(error, ApiError):
+        return error.status_code in _PASSING and _type(error) != "cluster_block_exception"
+    return isinstance(error, Unreachable) and not _about_certificates(error)
+
+
+def _too_much(error: Exception) -> bool:
+    return isinstance(error, ApiError) and (
+        error.status_code == 413 or _type(error) == "circuit_breaking_exception"
+    )
+
+
+def _about_certificates(error: TransportError) -> bool:
+    if isinstance(error, TlsError):
+        return True
+    kinds = (ssl.SSLError, aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch)
+    return any(isinstance(cause, kinds) for cause in error.errors)
+
+
+def _said(error: Exception) -> str:
+    return _type(error) or str(error) if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
+
+
+def _reason(error: Mapping[str, Any]) -> str:
+    """Return what an error object of the server says, innermost cause first."""
+    cause: Any = error
+    for name in ("root_cause", "caused_by"):
+        inner = cause.get(name)
+        cause = (
+            inner[0] if isinstance(inner, list) and inner else inner if isinstance(inner, Mapping) else cause
+        )
+    return f"{cause.get('type', 'error')}: {cause.get('reason', '')}"
+
+
+def _blocked(reason: str) -> str:
+    return (
+        f"writing is blocked ({reason}); a disk that is almost full does this: free some space, remove the block "
+        "index.blocks.read_only_allow_delete, then run `twohop index` again"
+    )
+
+
+def _refusal(error: ApiError) -> str:
+    found = error.body.get("error") if isinstance(error.body, Mapping) else None
+    reason = _reason(found) if isinstance(found, Mapping) else str(error.message)
+    match error.status_code:
+        case _ if _type(error) == "cluster_block_exception":
+            return _blocked(reason)
+        case 401:
+            return (
+                f"the key or password was refused ({reason}); check ELASTICSEARCH_API_KEY, or "
+                "ELASTICSEARCH_USERNAME and ELASTICSEARCH_PASSWORD"
+            )
+        case 403 if isinstance(found, Mapping) and "license.expired.feature" in found:
+            return f"the server's licence does not allow this ({reason}); renew it, or use its free one"
+        case 403:
+            return (
+                f"this key may not do that ({reason}); give it what the README's part on Elasticsearch names"
+            )
+        case 404:
+            return f"{reason}; run `twohop index --rebuild`"
+        case 429 | 502 | 503 | 504:
+            return f"it is too busy or not ready ({error.status_code}, {reason}); try again in a minute"
+        case _:
+            return f"it refused the request ({error.status_code}, {reason})"
