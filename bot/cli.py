@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import socket
 import sys
 import tempfile
 import time
@@ -23,19 +26,20 @@ import typer
 from pydantic_settings import SettingsError
 from rich.console import Console
 from sqlalchemy.exc import SQLAlchemyError
+from typer.core import TyperGroup
 
 from bot.config import SECRETS, Settings, load, unused
 from bot.types import Mode, Step
-from ingest.errors import IdentityMismatch, IndexingError, TicketImportError, TwohopError
+from ingest.errors import IdentityMismatch, TicketImportError, TwohopError
 from ingest.types import Where
 
 if TYPE_CHECKING:
     from bot.app import Asked, Desk
+    from bot.indexing import Order
     from bot.store import Store
     from ingest.embed import Embedder
+    from ingest.runs import Kind, Pulse, Run, Runs
     from ingest.sources.roots import Root
-    from ingest.sync import SyncReport
-    from ingest.tickets import ImportReport
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -117,18 +121,29 @@ def settings_for(config: Path | None) -> tuple[Settings, bool]:
     """
     settings = load(config)
     own = config or Path("twohop.toml").is_file() or settings.sources.paths or settings.tickets.csv
-    if own or (settings.data / "index" / "current").is_file() or settings.tickets_database_url:
+    if own or settings.index == "elastic" or _embedded(settings).is_file() or settings.tickets_database_url:
         return settings, False
     return demo_settings(settings), True
 
 
+def _embedded(settings: Settings) -> Path:
+    """Return the file that is there when something was indexed into files."""
+    return settings.data / "index" / "current"
+
+
 def demo_settings(settings: Settings) -> Settings:
-    """Return the sample company's settings, with its data beside the user's own."""
+    """Return the sample company's settings, with its data beside the user's own and never in a cluster."""
     ours = load(sample() / "twohop.toml")
     sources = ours.sources.model_copy(update={"paths": (sample() / "docs",)})
     tickets = ours.tickets.model_copy(update={"csv": (sample() / "tickets.csv",)})
     return ours.model_copy(
-        update={"data": settings.data / "demo", "company": "Albarán", "sources": sources, "tickets": tickets}
+        update={
+            "index": "sqlite",
+            "data": settings.data / "demo",
+            "company": "Albarán",
+            "sources": sources,
+            "tickets": tickets,
+        }
     )
 
 
@@ -311,7 +326,20 @@ def ask(
         _show(asked)
 
 
-@app.command()
+class _PathsOrCommand(TyperGroup):
+    """Takes `index PATH…` beside `index status`: without the name of a command it is `index run`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if args and args[0] in self.commands else ["run", *args])
+
+
+index_app = typer.Typer(cls=_PathsOrCommand, no_args_is_help=False, help="Keep the index up to date.")
+app.add_typer(index_app, name="index")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@index_app.command("run")
 def index(
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Folders or files of Markdown, text or HTML.")
@@ -319,77 +347,231 @@ def index(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Build a new index beside the live one, then swap.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would be done and what it costs; do nothing.")
+    ] = False,
+    source: Annotated[
+        list[str] | None, typer.Option("--source", help="Read only this source, by its name.")
+    ] = None,
     forget: Annotated[
         list[Path] | None, typer.Option("--forget", help="Take an indexed folder out of the index.")
     ] = None,
     allow_removal: Annotated[
         bool, typer.Option("--allow-removal", help="Let a folder lose most of its documents at once.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
+    started: Annotated[str, typer.Option("--run", hidden=True, help="Id of the run that this is.")] = "",
     config: Config = None,
 ) -> None:
     """Bring the index up to date: only what changed is read, cut and embedded.
 
     A folder that is named joins those that are indexed already; without one, all of them are read again.
+    `twohop index status`, `history`, `cancel` and `rollback` tell of runs, stop one, and swap back.
     """
-    from bot.app import indexed_roots
+    from bot.app import indexed_roots, source_names
+    from bot.indexing import Order, carry_out
 
-    began = time.monotonic()
     settings = load(config)
-    named = tuple(paths or ())
-    roots = indexed_roots(settings, named)
+    order = Order(tuple(paths or ()), tuple(source or ()), tuple(forget or ()), rebuild, allow_removal)
+    _refuse_words(order.named)
+    roots = indexed_roots(settings, order.named)
     if not roots and not settings.tickets.csv and not settings.tickets_database_url and not forget:
         raise TwohopError(
             "nothing to index; name a folder (twohop index PATH…) or set sources.paths in twohop.toml"
         )
+    if order.only and (order.named or rebuild):
+        raise TwohopError("--source goes with neither paths nor --rebuild, which reads every source")
+    if unknown := [name for name in order.only if name not in source_names(settings)]:
+        raise TwohopError(f"--source {unknown[0]!r}: the sources are {', '.join(source_names(settings))}")
     if rebuild and not allow_removal:
         _refuse_to_lose(roots)
     _loading()
-    imported: list[ImportReport] = []
-    synced: list[SyncReport] = []
-    failures: list[str] = []
-    with opened(settings, for_rebuild=rebuild) as desk:
-        synced += [desk.forget_documents(path) for path in forget or ()]
-        if named or rebuild or not forget:
-            for path in settings.tickets.csv:
-                try:
-                    imported.append(desk.import_tickets(path))
-                    if imported[-1].failed:
-                        failures.append(f"{path.name}: no row is a ticket")
-                except TicketImportError as error:
-                    # A ticket file that cannot be read is no reason to leave the documents as they were.
-                    failures.append(str(error))
-            if rebuild:
-                synced += _rebuilt(desk, named, allow_removal, failures)
-            else:
-                synced += desk.sync_documents(named, allow_removal=allow_removal)
-                synced.append(desk.sync_tickets())
-            if synced and not desk.index.documents(Where(readers=desk.asker().readers)):
-                failures.append("nothing can be searched now: no file of these folders could be read")
-    roots = indexed_roots(settings)
+    if dry_run:
+        _preview(settings, order, as_json)
+        return
+    with _running(settings, "rebuild" if rebuild else "sync", order.only, started) as (runs, pulse):
+        with opened(settings, for_rebuild=rebuild) as desk:
+            outcome = carry_out(desk, order, pulse, runs.history())
+        pulse.finish(outcome.as_json(), outcome.failed)
     if as_json:
         # One line of ASCII, whatever the reader's encoding is.
-        sys.stdout.write(
-            json.dumps(_indexed(imported, synced, failures, roots, time.monotonic() - began)) + "\n"
-        )
+        sys.stdout.write(json.dumps(outcome.as_json()) + "\n")
     else:
-        summaries = [*(report.summary() for report in imported), *(report.summary() for report in synced)]
-        folders = ", ".join(f"{root.path} as {root.name}" for root in roots)
-        for line in [*summaries, *failures, f"indexed folders: {folders or 'none'}"]:
+        for line in outcome.lines():
             out.print(line, markup=False)
-    if failures or not all(report.complete for report in synced):
+    if outcome.failed:
         raise typer.Exit(1)
 
 
-def _rebuilt(
-    desk: Desk, named: Sequence[Path], allow_removal: bool, failures: list[str]
-) -> Sequence[SyncReport]:
-    """Rebuild; a refusal is a failure of the run like another, and what was indexed before goes on answering."""
-    try:
-        return desk.rebuild(named, allow_removal=allow_removal)
-    except IndexingError as error:
-        failures.append(str(error))
-        return ()
+def _refuse_words(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if str(path) in {command.name for command in index_app.registered_commands} and not path.exists():
+            raise TwohopError(
+                f"{str(path)!r} is a command, not a folder: write `twohop index {path}` and nothing before it"
+            )
+
+
+def _runs(settings: Settings, store: Store) -> Runs:
+    from ingest.runs import Runs
+
+    owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
+    return Runs(store.engine, owner, settings.sync.lease_seconds)
+
+
+@contextmanager
+def _running(
+    settings: Settings, kind: Kind, only: Sequence[str] = (), started: str = ""
+) -> Iterator[tuple[Runs, Pulse]]:
+    """Take the lease, or the run that was started for us, and keep it; SIGTERM ends the run at its next document."""
+    from ingest.runs import Pulse
+
+    with closing(_store(settings)) as store:
+        runs = _runs(settings, store)
+        run = runs.get(started) if started else runs.start(kind, why="command", sources=only)
+        if run is None:
+            since = runs.running()
+            raise TwohopError(
+                f"an index run is under way{f' since {_at(settings, since.started_at)}' if since else ''}; "
+                f"wait for its end (twohop index status), or stop it (twohop index cancel)"
+            )
+        with Pulse(runs, run, deadline_seconds=settings.sync.deadline_minutes * 60) as pulse:
+            before = signal.signal(signal.SIGTERM, lambda *_: pulse.stop("it was asked to end"))
+            try:
+                yield runs, pulse
+            finally:
+                signal.signal(signal.SIGTERM, before)
+
+
+def _preview(settings: Settings, order: Order, as_json: bool) -> None:
+    """Print what a run would do, and what it would cost by a measured rate."""
+    from bot.app import indexed_roots
+    from bot.indexing import Outcome, rate
+
+    with closing(_store(settings)) as store:
+        history = _runs(settings, store).history()
+    with opened(settings, for_rebuild=order.rebuild) as desk:
+        reports = desk.preview(order.named, only=order.only, rebuild=order.rebuild)
+        outcome = Outcome(reports, roots=indexed_roots(settings, order.named))
+        speed = rate(history, desk.embedder) if outcome.chunks else 0.0
+    seconds = outcome.chunks / speed if speed else 0.0
+    if as_json:
+        named = {
+            name: [uri for report in reports for uri in getattr(report, name)]
+            for name in ("added", "changed", "removed")
+        }
+        cost = {"chunks": outcome.chunks, "seconds": round(seconds, 1)}
+        shown = {**outcome.as_json(), "dry_run": True, "documents": named, "cost": cost}
+        sys.stdout.write(json.dumps(shown) + "\n")
+        return
+    for report in reports:
+        for line in report.lines():
+            out.print(line, markup=False)
+    out.print(
+        f"nothing was done; a run would embed {outcome.chunks} chunks in about {seconds:.0f} s"
+        + (f" ({speed:.0f} a second)" if speed else "")
+        + ("; ticket files are not read in a dry run" if settings.tickets.csv else ""),
+        markup=False,
+    )
+
+
+def _at(settings: Settings, seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, ZoneInfo(settings.calendar.zone)):%Y-%m-%d %H:%M:%S}"
+
+
+@index_app.command()
+def status(as_json: AsJson = False, config: Config = None) -> None:
+    """Tell what runs now and how far it is, the last success, and the generations of the index."""
+    from bot.app import generations
+
+    settings = load(config)
+    with closing(_store(settings)) as store:
+        runs = _runs(settings, store)
+        running, success, latest = runs.running(), runs.succeeded(), runs.latest()
+    kept = generations(settings)
+    if as_json:
+        named = {"running": running, "succeeded": success, "latest": latest}
+        shown = {
+            **{name: run and run.model_dump(mode="json") for name, run in named.items()},
+            "generations": [
+                {"name": one.name, "created_at": one.created_at.isoformat(), "live": one.live} for one in kept
+            ],
+        }
+        sys.stdout.write(json.dumps(shown) + "\n")
+        return
+    if running:
+        out.print(f"running   {_line(settings, running)}", markup=False)
+        out.print(f"          {running.stage}: {running.done} documents, {running.uri}", markup=False)
+    else:
+        out.print("running   nothing")
+    if latest and not running:
+        out.print(f"latest    {_line(settings, latest)}", markup=False)
+    out.print(f"success   {_line(settings, success) if success else 'none yet'}", markup=False)
+    for one in kept:
+        out.print(
+            f"{'live' if one.live else 'kept':9} {one.name} of {_at(settings, one.created_at.timestamp())}",
+            markup=False,
+        )
+
+
+@index_app.command()
+def history(
+    most: Annotated[int, typer.Option("--most", min=1, help="Most runs to list.")] = 20,
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """List the latest runs, newest first: when, what, why and by whom, how it ended, counts and errors."""
+    settings = load(config)
+    with closing(_store(settings)) as store:
+        listed = _runs(settings, store).history(most)
+    if as_json:
+        sys.stdout.write(json.dumps([run.model_dump(mode="json") for run in listed]) + "\n")
+        return
+    for run in listed:
+        out.print(_line(settings, run), markup=False)
+    if not listed:
+        out.print("no index run so far")
+
+
+def _line(settings: Settings, run: Run) -> str:
+    counts = [
+        f"{run.report[name]} {name}"
+        for name in ("added", "changed", "removed", "unchanged")
+        if name in run.report
+    ]
+    parts = [
+        f"{_at(settings, run.started_at)}  {run.id}  {run.kind} of {', '.join(run.sources) or 'everything'}",
+        f"by {run.why}{f' ({run.who})' if run.who else ''}",
+        f"{run.state}{f' after {run.seconds:.1f} s' if run.ended_at else ''}",
+        ", ".join(counts),
+        run.failure.partition("\n")[0],
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+@index_app.command()
+def cancel(config: Config = None) -> None:
+    """Stop the run under way at its next document; what was indexed before goes on answering."""
+    settings = load(config)
+    with closing(_store(settings)) as store:
+        run = _runs(settings, store).cancel("the command line")
+    if run is None:
+        raise TwohopError("no index run is under way; `twohop index history` lists the past ones")
+    out.print(f"run {run.id} is asked to stop; `twohop index status` tells when it has", markup=False)
+
+
+@index_app.command()
+def rollback(config: Config = None) -> None:
+    """Make the generation before the live one live again; the next run brings it up to date."""
+    settings = load(config)
+    _loading()
+    with _running(settings, "rollback") as (_, pulse):
+        with opened(settings, for_rebuild=True) as desk:
+            info = desk.index.rollback()
+        pulse.finish({"generation": info.name}, ())
+    out.print(
+        f"{info.name} of {_at(settings, info.created_at.timestamp())} answers now; `twohop index` brings it up to date",
+        markup=False,
+    )
 
 
 def _refuse_to_lose(roots: Sequence[Root]) -> None:
@@ -400,55 +582,6 @@ def _refuse_to_lose(roots: Sequence[Root]) -> None:
                 f"{str(root.path)!r} is missing or empty, so the index is not started anew; mount it, or take it out "
                 f"of the index (--forget, or sources.paths), or add --allow-removal"
             )
-
-
-def _indexed(
-    imported: Sequence[ImportReport],
-    synced: Sequence[SyncReport],
-    failures: Sequence[str],
-    roots: Sequence[Root],
-    seconds: float,
-) -> dict[str, Any]:
-    """Return the stable interface of `index --json`: counts of the index by source, what was skipped and what failed.
-
-    Rows of a ticket file are counted under `imports`, and again under the source `tickets` as far as they are searched.
-    """
-    failed = [*failures, *(f"{report.source}: {report.failure}" for report in synced if report.failure)]
-    sources = {
-        report.source: {
-            "added": len(report.added),
-            "changed": len(report.changed),
-            "removed": len(report.removed),
-            "unchanged": len(report.unchanged),
-            "skipped": len(report.skipped),
-            "seconds": round(report.seconds, 3),
-        }
-        for report in synced
-    }
-    rows = [(f"{report.file.name} line {line}", why) for report in imported for line, why in report.skipped]
-    skipped = [*rows, *(pair for report in synced for pair in report.skipped)]
-    return {
-        "ok": not failed,
-        **{
-            name: sum(int(counts[name]) for counts in sources.values())
-            for name in ("added", "changed", "removed", "unchanged")
-        },
-        "skipped": [{"uri": uri, "reason": reason} for uri, reason in skipped],
-        "failures": failed,
-        "seconds": round(seconds, 3),
-        "sources": sources,
-        "folders": {root.name: str(root.path) for root in roots},
-        "imports": {
-            report.file.name: {
-                "added": report.added,
-                "changed": report.changed,
-                "unchanged": report.unchanged,
-                "skipped": len(report.skipped),
-                "seconds": round(report.seconds, 3),
-            }
-            for report in imported
-        },
-    }
 
 
 @app.command()
@@ -695,7 +828,7 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
         return f"{embedder.name}, {vector.shape[1]} dimensions, reads {embedder.max_tokens} tokens"
 
     def documents() -> str:
-        if not (settings.data / "index" / "current").is_file():
+        if settings.index == "sqlite" and not _embedded(settings).is_file():
             raise TwohopError("nothing is indexed yet; run `twohop demo` or `twohop index PATH…`")
         from bot.app import build, indexed_roots
 
@@ -728,7 +861,18 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
         finally:
             store.close()
 
+    def elasticsearch() -> str:
+        from ingest.index.elastic.wire import Wire
+
+        wire = Wire(settings.elasticsearch)
+        try:
+            return f"{wire.url}, version {wire.check()}"
+        finally:
+            wire.close()
+
     yield "embedding model", model
+    if settings.index == "elastic":
+        yield "Elasticsearch", elasticsearch
     if settings.model:
         yield from _model_probes(settings)
     yield "index", documents

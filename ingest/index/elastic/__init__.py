@@ -9,6 +9,7 @@ Nothing is visible before `flush`: readers see a run's changes all at once.
 
 from __future__ import annotations
 
+import json
 import re
 import time
 import uuid
@@ -18,7 +19,6 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 import numpy as np
-from elasticsearch import ConflictError, NotFoundError
 
 from ingest.config import ElasticsearchSettings
 from ingest.errors import DocumentRefused, IdentityMismatch, IndexingError
@@ -27,7 +27,7 @@ from ingest.index.elastic import mapping, query
 from ingest.index.elastic.lease import Lease
 from ingest.index.elastic.mapping import identity
 from ingest.index.elastic.query import ArmFailed, Found
-from ingest.index.elastic.wire import Operation, Wire
+from ingest.index.elastic.wire import Operation, Wire, reason
 from ingest.index.payload import checked
 from ingest.types import Arm, Chunk, Document, DocumentInfo, Rankings, Scored, Where
 
@@ -117,31 +117,24 @@ class _Generation:
         record = _Record(self, document.uri)
         before = record.read()
         held = dict(before["versions"]) if before else {}
-        new = {version: len(chunks)}
-        unfinished = mapping.record(document, held | new, whole=False, chunks=0, now=now)
-        record.write(unfinished)
-        refused = self.wire.bulk(self.writing, lines)
+        unfinished = mapping.record(document, held | {version: len(chunks)}, whole=False, chunks=0, now=now)
+        refused = record.write(unfinished, after=lines)
         if refused:
             written = [Operation(line.id) for line in lines if version not in held]
-            self.wire.bulk(self.writing, written)
-            if before:
-                record.write(before)
-            else:
-                record.remove()
+            record.write(before, before=written)
             raise DocumentRefused(
-                f"document {document.uri!r}: Elasticsearch refused {len(refused)} of {len(lines)} chunks "
-                f"({next(iter(refused.values()))}); what was there before stays"
+                f"document {document.uri!r}: Elasticsearch refused {len(refused)} of its {len(lines)} chunks "
+                f"({refused[0]}); what was there before stays"
             )
         stale = {name: count for name, count in held.items() if name != version}
-        self._remove(mapping.chunk_ids(stale))
-        record.write(mapping.record(document, new, whole=True, chunks=len(chunks), now=now))
+        whole = mapping.record(document, {version: len(chunks)}, whole=True, chunks=len(chunks), now=now)
+        record.write(whole, before=[Operation(id_) for id_ in mapping.chunk_ids(stale)])
 
     def delete(self, uri: str) -> None:
         record = _Record(self, uri)
-        before = record.read()
-        if before:
-            self._remove(mapping.chunk_ids(before["versions"]))
-            record.remove()
+        row = record.read()
+        if row:
+            record.write(None, before=[Operation(id_) for id_ in mapping.chunk_ids(row["versions"])])
 
     def flush(self) -> None:
         answer = self.wire.write(lambda client: client.indices.refresh(index=self.index))
@@ -265,14 +258,6 @@ class _Generation:
                 return
             after = hits[-1]["sort"]
 
-    def _remove(self, ids: Sequence[str]) -> None:
-        refused = self.wire.bulk(self.writing, [Operation(id_) for id_ in ids])
-        if refused:
-            raise IndexingError(
-                f"{len(refused)} old chunks could not be removed from {self.index!r} "
-                f"({next(iter(refused.values()))}); run `twohop index` again"
-            )
-
 
 class _Record:
     """A document's row, changed only by whoever read it last."""
@@ -294,37 +279,33 @@ class _Record:
         self._place = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
         return dict(found["_source"])
 
-    def write(self, row: Mapping[str, Any]) -> None:
-        place = self._place
-        try:
-            written = self._of.wire.write(
-                lambda client: client.index(
-                    index=self._of.writing, id=self._id, document=row, require_alias=True, **place
-                )
-            )
-        except ConflictError as error:
-            # A request whose answer was lost was carried out all the same.
-            if self.read() != row:
-                raise IndexingError(
-                    f"document {self._uri!r} is being written by another process; run `twohop index` again when it is done"
-                ) from error
-        except NotFoundError as error:
-            raise IndexingError(
-                f"the index {self._of.index!r}, which was being written, is gone; run `twohop index` again"
-            ) from error
-        else:
-            self._place = {"if_seq_no": written["_seq_no"], "if_primary_term": written["_primary_term"]}
+    def write(
+        self,
+        row: Mapping[str, Any] | None,
+        *,
+        before: Sequence[Operation] = (),
+        after: Sequence[Operation] = (),
+    ) -> list[str]:
+        """Write the row, None removes it, with other operations in front and behind; return why those behind were refused.
 
-    def remove(self) -> None:
-        place = self._place
-        try:
-            self._of.wire.write(lambda client: client.delete(index=self._of.index, id=self._id, **place))
-        except NotFoundError:
-            return
-        except ConflictError as error:
+        The index has one shard, so that what stands in front is done, or refused as a whole, before the row is.
+        """
+        body = json.dumps(row, ensure_ascii=False) if row else ""
+        own = Operation(self._id, body, self._place)
+        results = self._of.wire.bulk(self._of.writing, [*before, own, *after])
+        result = results[self._id]
+        # A request whose answer was lost was carried out all the same.
+        if "error" in result and (other := self.read()) != row:
+            theirs = set(mapping.chunk_ids(other["versions"])) if other else set()
+            strays = [Operation(line.id) for line in after if line.id not in theirs]
+            self._of.wire.bulk(self._of.writing, strays)
             raise IndexingError(
-                f"document {self._uri!r} is being written by another process; run `twohop index` again when it is done"
-            ) from error
+                f"document {self._uri!r} could not be written ({reason(result['error'])}); when no other process writes "
+                "it, run `twohop index` again"
+            )
+        if "error" not in result:
+            self._place = {"if_seq_no": result["_seq_no"], "if_primary_term": result["_primary_term"]}
+        return [reason(found["error"]) for line in after if "error" in (found := results[line.id])]
 
 
 class ElasticIndex:
@@ -568,8 +549,8 @@ class ElasticIndex:
         vector = np.ones(self._dimensions, np.float32)
         deadline = time.monotonic() + _PROBE_SECONDS
         failed = live.rank("probe PROBE-1", vector, 1, _PROBE, deadline).failed
-        for arm, reason in failed.items():
-            raise IndexingError(f"Elasticsearch {self._wire.url!r} cannot be searched ({arm}): {reason}")
+        for arm, why in failed.items():
+            raise IndexingError(f"Elasticsearch {self._wire.url!r} cannot be searched ({arm}): {why}")
 
     def _lease(self, otherwise: str) -> Lease:
         name = f"{self._settings.prefix}-lease"

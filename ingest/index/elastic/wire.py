@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any, TypeVar
 
@@ -45,17 +45,25 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One line pair of a bulk request; without a body it deletes."""
+    """One row of a bulk request; without a body it is deleted."""
 
     id: str
     body: str = ""
     """JSON."""
+    only: Mapping[str, Any] = field(default_factory=dict)
+    """What must be so: `op_type` create, or `if_seq_no` with `if_primary_term`; otherwise its result is a 409."""
 
     def lines(self) -> Iterator[str]:
         """Return the lines as the bulk request wants them."""
-        yield json.dumps({"index" if self.body else "delete": {"_id": self.id}})
+        only = dict(self.only)
+        action = only.pop("op_type", "index") if self.body else "delete"
+        yield json.dumps({action: {"_id": self.id, **only}})
         if self.body:
             yield self.body
+
+
+Results = dict[str, Mapping[str, Any]]
+"""What became of each operation of a bulk request, by id; `error` is there where it was refused."""
 
 
 class Wire:
@@ -132,8 +140,8 @@ class Wire:
         except TransportError as error:
             raise self.explained(error) from error
 
-    def bulk(self, index: str, operations: Sequence[Operation]) -> dict[str, str]:
-        """Carry out operations in order, each as often as it takes, and return why some were refused, by id.
+    def bulk(self, index: str, operations: Sequence[Operation]) -> Results:
+        """Carry out operations in order, each as often as it takes, and return what became of them.
 
         `index` must be an alias, so that no index that was removed meanwhile comes back.
         """
@@ -184,9 +192,9 @@ class Wire:
                 await asyncio.sleep(pause)
         raise AssertionError("unreachable")
 
-    async def _bulk(self, index: str, operations: Sequence[Operation]) -> dict[str, str]:
+    async def _bulk(self, index: str, operations: Sequence[Operation]) -> Results:
         waiting = deque(_batches(operations))
-        refused: dict[str, str] = {}
+        results: Results = {}
         pauses = chain(_WRITE_PAUSES, repeat(8.0))
         until = time.monotonic() + _WRITE_SECONDS
         while waiting:
@@ -208,8 +216,9 @@ class Wire:
                     raise
                 problem, again = error, batch
             else:
-                again, told = _sorted_out(batch, answer["items"])
-                refused |= told
+                done = _sorted_out(batch, answer["items"])
+                results |= done
+                again = [operation for operation in batch if operation.id not in done]
                 if not again:
                     pauses, until = chain(_WRITE_PAUSES, repeat(8.0)), time.monotonic() + _WRITE_SECONDS
                     continue
@@ -223,7 +232,7 @@ class Wire:
                     "run `twohop index` again when it is less so"
                 )
             await asyncio.sleep(pause)
-        return refused
+        return results
 
     def explained(self, error: Exception) -> IndexingError:
         """Return the error for a person: what the server said and the next step."""
@@ -273,38 +282,32 @@ def _batches(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
     batch: list[Operation] = []
     size = 0
     for operation in operations:
-        if batch and (size + len(operation.body) > _BATCH_BYTES or len(batch) == _BATCH_OPERATIONS):
+        # Raises UnicodeEncodeError for what is no text, before anything is sent.
+        length = len(operation.body.encode())
+        if batch and (size + length > _BATCH_BYTES or len(batch) == _BATCH_OPERATIONS):
             yield batch
             batch, size = [], 0
         batch.append(operation)
-        size += len(operation.body)
+        size += length
     if batch:
         yield batch
 
 
-def _sorted_out(
-    batch: Sequence[Operation], items: Sequence[Mapping[str, Any]]
-) -> tuple[list[Operation], dict[str, str]]:
-    """Return the operations that must be sent again, and why others were refused; raises for a missing index."""
-    again: list[Operation] = []
-    refused: dict[str, str] = {}
+def _sorted_out(batch: Sequence[Operation], items: Sequence[Mapping[str, Any]]) -> Results:
+    """Return the results that are final; raises IndexingError where the whole index cannot be written."""
+    final: Results = {}
     for operation, item in zip(batch, items, strict=True):
         (result,) = item.values()
-        error, status = result.get("error"), result["status"]
-        if not error:
-            continue
-        reason = _reason(error)
+        error = result.get("error") or {}
         if error.get("type") == "index_not_found_exception":
             raise IndexingError(
-                f"the index that was being written is gone ({reason}); run `twohop index` again"
+                f"the index that was being written is gone ({reason(error)}); run `twohop index` again"
             )
         if error.get("type") == "cluster_block_exception":
-            raise IndexingError(_blocked(reason))
-        if status in _PASSING:
-            again.append(operation)
-        else:
-            refused[operation.id] = reason
-    return again, refused
+            raise IndexingError(_blocked(reason(error)))
+        if not error or result["status"] not in _PASSING:
+            final[operation.id] = result
+    return final
 
 
 def _type(error: ApiError) -> str:
@@ -337,7 +340,7 @@ def _said(error: Exception) -> str:
     return _type(error) or str(error) if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
 
 
-def _reason(error: Mapping[str, Any]) -> str:
+def reason(error: Mapping[str, Any]) -> str:
     """Return what an error object of the server says, innermost cause first."""
     cause: Any = error
     for name in ("root_cause", "caused_by"):
@@ -357,24 +360,22 @@ def _blocked(reason: str) -> str:
 
 def _refusal(error: ApiError) -> str:
     found = error.body.get("error") if isinstance(error.body, Mapping) else None
-    reason = _reason(found) if isinstance(found, Mapping) else str(error.message)
+    why = reason(found) if isinstance(found, Mapping) else str(error.message)
     match error.status_code:
         case _ if _type(error) == "cluster_block_exception":
-            return _blocked(reason)
+            return _blocked(why)
         case 401:
             return (
-                f"the key or password was refused ({reason}); check ELASTICSEARCH_API_KEY, or "
+                f"the key or password was refused ({why}); check ELASTICSEARCH_API_KEY, or "
                 "ELASTICSEARCH_USERNAME and ELASTICSEARCH_PASSWORD"
             )
         case 403 if isinstance(found, Mapping) and "license.expired.feature" in found:
-            return f"the server's licence does not allow this ({reason}); renew it, or use its free one"
+            return f"the server's licence does not allow this ({why}); renew it, or use its free one"
         case 403:
-            return (
-                f"this key may not do that ({reason}); give it what the README's part on Elasticsearch names"
-            )
+            return f"this key may not do that ({why}); give it what the README's part on Elasticsearch names"
         case 404:
-            return f"{reason}; run `twohop index --rebuild`"
+            return f"{why}; run `twohop index --rebuild`"
         case 429 | 502 | 503 | 504:
-            return f"it is too busy or not ready ({error.status_code}, {reason}); try again in a minute"
+            return f"it is too busy or not ready ({error.status_code}, {why}); try again in a minute"
         case _:
-            return f"it refused the request ({error.status_code}, {reason})"
+            return f"it refused the request ({error.status_code}, {why})"
