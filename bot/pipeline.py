@@ -206,7 +206,7 @@ class _Turn:
         for ticket in await self._tickets_by_id():
             await self._call("get_ticket", {"number": ticket.number}, "the question names it")
         wanted = gate.asks(self.text)
-        customers = _customers(self.text, self.names.customers)
+        customers = _customers(self.text, self.names)
         who = "" if self._named() or customers else filters.dangling(self.text, self.names)
         if who and "aggregate" in wanted:
             return f"Which customer do you mean by “{who}”?"
@@ -501,14 +501,18 @@ class _Turn:
         )
 
 
-def _customers(text: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the customers that a text names, wholly or by a first word that only one of them has."""
-    whole = mentions(text, names)
+def _customers(text: str, names: Gazetteer) -> tuple[str, ...]:
+    """Return the customers that a text names, wholly or by a first word that only one of them has.
+
+    A first word that is also a facet's value ("Cargo Couriers", of Cargo bikes) names nobody.
+    """
+    whole = mentions(text, names.customers)
     if whole:
         return whole
-    said = set(re.findall(r"[A-ZÁÉÍÓÚÑ]\w{3,}", text))
+    values = {word for options in names.vocabulary.values() for value in options for word in words(value)}
+    said = {word for word in re.findall(r"[A-ZÁÉÍÓÚÑ]\w{3,}", text) if not set(words(word)) & values}
     firsts: dict[str, list[str]] = {}
-    for name in names:
+    for name in names.customers:
         firsts.setdefault(name.split()[0], []).append(name)
     return tuple(options[0] for first, options in firsts.items() if first in said and len(options) == 1)
 

@@ -121,15 +121,13 @@ class OfflineModel:
         number = rf"\S*{re.escape(row.ticket.number)}\S*"
         bare = re.sub(number, " ", text)
         facts = {name: value for name, value in row.facets.items() if value}
-        lines = [
-            line
-            for line in best_lines(self._embedder, f"{bare} {' '.join(facts.values())}", docs, names)
-            if not any(
-                (said := mentions(f"{line.item.title} {line.text}", names.facets.get(name, ())))
-                and value not in said
-                for name, value in facts.items()
-            )
-        ]
+
+        def of_its_kind(item: EvidenceItem, line: str) -> bool:
+            said = {name: mentions(f"{item.title} {line}", names.facets.get(name, ())) for name in facts}
+            return all(not said[name] or value in said[name] for name, value in facts.items())
+
+        scoped = f"{bare} {' '.join(facts.values())}"
+        lines = best_lines(self._embedder, scoped, docs, names, of_its_kind)
         if not set(stems(bare)) - RECORD - ASKING or not lines or not enough(bare, lines, docs):
             return []
         return [quoted(line) for line in lines]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bot.filters import whole_codes
@@ -39,9 +39,15 @@ class Line:
     nearness: float
 
 
-def best_lines(embedder: Embedder, text: str, docs: Sequence[EvidenceItem], names: Gazetteer) -> list[Line]:
-    """Return the best lines: one for each thing compared, else up to four that are not repetitions."""
-    options = [(item, line) for item in docs for line in quotable(item)]
+def best_lines(
+    embedder: Embedder,
+    text: str,
+    docs: Sequence[EvidenceItem],
+    names: Gazetteer,
+    keep: Callable[[EvidenceItem, str], bool] = lambda _item, _line: True,
+) -> list[Line]:
+    """Return the best lines of those to keep: one for each thing compared, else up to four that are not repetitions."""
+    options = [(item, line) for item in docs for line in quotable(item) if keep(item, line)]
     asked = set(whole_codes(text))
     if asked:
         options = [(i, line) for i, line in options if asked & set(codes(f"{i.title} {i.section} {line}"))]

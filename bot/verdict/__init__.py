@@ -81,7 +81,7 @@ def _beside(
     known = {stem for action in actions for stem in stems(action)}
     known |= {stem for c in about if c.fit != "no" for stem in topics(c.rule)}
     if case.evidence:
-        known |= set(stems(f"{case.text} {case.customer} {case.label}"))
+        known |= set(stems(f"{case.customer} {case.label}"))
     return tuple(
         dict.fromkeys(word for word in words(text) if (own := frozenset(stems(word)) & topic) and own - known)
     )
@@ -114,7 +114,8 @@ def _matters(
         # A question about the service level means every target that is set in hours.
         timed = [c for c in rules if c.rule.unit in ("hour", "business_hour")]
         yield [(action, about_action(timed, frozenset(stems(action)) - ACTS, synonyms)) for action in actions]
-    if case.evidence and (not topic or case.when) and points(text):
+    own = frozenset(stems(f"{case.text} {case.customer}"))
+    if case.evidence and (not topic - own or case.when) and points(text):
         # "Are they entitled to it?": what it is stands in the ticket.
         told = heads(topic_of(case.text, vocabulary, synonyms), actions)
         if not told:

@@ -13,7 +13,7 @@ from ingest.types import Ticket
 
 _TURNED = re.compile(
     r"\b(too late|expired?|lapsed?|is over|was over|miss(ed)?|outside|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late|"
-    r"fuera de plazo|demasiado tarde|tarde|vencid[oa]|caducad[oa]|pasad[oa] (el|de) plazo|no tiene derecho|refuse[ds]?|den(y|ied)|reject(ed)?|declined?|not (entitled|eligible|covered|allowed)|ineligible|already over|over when)\b"
+    r"after (the|its|their) (\w+ )?(window|deadline|period|time)|fuera de plazo|demasiado tarde|tarde|vencid[oa]|caducad[oa]|pasad[oa] (el|de) plazo|no tiene derecho|refuse[ds]?|den(y|ied)|reject(ed)?|declined?|not (entitled|eligible|covered|allowed)|ineligible|already over|over when)\b"
 )
 """Words of a question whose literal yes means that the time is over."""
 
@@ -24,6 +24,11 @@ _WHEN = re.compile(
     r"deadline|hasta cuando|hasta que dia)\b"
 )
 """Words of a question that wants the last day."""
+_ASKED_ON = re.compile(
+    r"\b(still|request(ed|s)?|ask(ed|s)?|asking|claim(ed|s)?|entitled|eligible|in time|on time|too late|possible|okay?)\b.*\b(on|by|of) (\d|[a-z]+ \d)"
+)
+_DEMANDS = frozenset(stems("request claim application report"))
+"""Words of an action's name that say that the customer asked."""
 _INDIRECT = re.compile(
     r"\b(check|know|knows|tell|see|ask|asks|asked|asking|sure|wonder(ing)?|confirm)( \w+)? if\b"
 )
@@ -92,9 +97,16 @@ def case_of(ticket: Ticket, label: str, evidence: str) -> Case:
 
 
 def case_in(
-    text: str, vocabulary: Mapping[str, Collection[str]], anchors: Iterable[str], now: datetime
+    text: str,
+    vocabulary: Mapping[str, Collection[str]],
+    anchors: Iterable[str],
+    now: datetime,
+    after: date | None = None,
 ) -> Case:
-    """Read a case off the question itself: facet values it names, and dates that stand beside an anchor word."""
+    """Read a case off the question itself: facet values it names, and dates that stand beside an anchor word.
+
+    A date without a year is the last one before `now`, or the first one that is not before `after`.
+    """
     facts = {
         name: found[0]
         for name, values in vocabulary.items()
@@ -106,6 +118,8 @@ def case_in(
     for atom in atoms(text):
         if atom.kind != "date" or (day := resolve_date(atom, now.date())) is None:
             continue
+        if after and day < after and str(day.year) not in atom.text:
+            day = day.replace(year=day.year + 1)
         before = set(stems(text[max(seen, atom.start - 45) : atom.start].rpartition(",")[2]))
         seen = atom.end
         anchor = next((name for name in anchors if set(stems(name)) & before), None)
@@ -139,7 +153,7 @@ def put(text: str, case: Case, vocabulary: Mapping[str, Collection[str]], now: d
         stated=tuple(atom for atom in atoms(text) if atom.kind == "duration"),
     )
     others = _other_values(text, case, vocabulary) if case.evidence else {}
-    if case.evidence and _SUPPOSES.search(_INDIRECT.sub(" ", plain)):
+    if case.evidence and (_SUPPOSES.search(_INDIRECT.sub(" ", plain)) or _asked_anew(text, case, now)):
         return _supposing(text, case, others, now)
     label = f"{case.label[0].upper()}{case.label[1:]}"
     return replace(
@@ -152,22 +166,43 @@ def put(text: str, case: Case, vocabulary: Mapping[str, Collection[str]], now: d
 
 def _supposing(text: str, case: Case, others: Mapping[str, str], now: datetime) -> Case:
     """Put the values and the date that the question supposes in the place of the record's."""
-    said = case_in(text, {}, [name for name in case.events if name != "opening"], now)
+    said = _told(text, case, now)
     asked = said.actions.get("request")
     moved = _moved(text)
     actions = {name: asked or moment + moved for name, moment in case.actions.items()}
-    first = next(iter(actions.values()), asked)
+    first = next((moment for name, moment in actions.items() if _DEMANDS & set(stems(name))), asked)
+    recorded = next((moment for name, moment in case.actions.items() if _DEMANDS & set(stems(name))), None)
     supposed = [f"{name} {value} instead of {case.facts[name]}" for name, value in others.items()]
     supposed += [f"the {name} on {format_date(day)}" for name, day in said.events.items()]
-    supposed += [f"the request on {format_date(first)}"] if first and (asked or moved) else []
+    if first and (asked or moved):
+        other = f" (the one on record came on {format_date(recorded)})" if recorded else ""
+        supposed.append(f"a request on {format_date(first)}{other}")
     return replace(
         case,
         facts={**case.facts, **others},
         events={**case.events, **said.events},
-        actions=actions,
+        actions={**actions, **({"request": asked} if asked else {})},
         stated=() if moved else case.stated,
         supposed=tuple(supposed),
     )
+
+
+def _told(text: str, case: Case, now: datetime) -> Case:
+    """Read the dates that the question gives; one without a year is the one that follows the case's events."""
+    anchors = [name for name in case.events if name != "opening"]
+    first = min((_day(moment) for moment in case.events.values()), default=now.date())
+    return case_in(text, {}, anchors, datetime.combine(max(first, now.date()), now.timetz()), after=first)
+
+
+def _asked_anew(text: str, case: Case, now: datetime) -> bool:
+    """Tell whether a question gives a request a date that the record does not have: "still in time on 8 October?"."""
+    asked = _told(text, case, now).actions.get("request")
+    known = {_day(moment) for moment in [*case.events.values(), *case.actions.values()]}
+    return asked is not None and _day(asked) not in known and bool(_ASKED_ON.search(" ".join(words(text))))
+
+
+def _day(moment: date | datetime) -> date:
+    return moment.date() if isinstance(moment, datetime) else moment
 
 
 def _moved(text: str) -> timedelta:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from bot.types import Verdict
 from bot.verdict.case import Case
-from bot.verdict.topic import topic_of
+from bot.verdict.topic import points, topic_of
 from bot.verdict.wording import cite
 from ingest.atoms import mentions, stems, words
 
@@ -26,7 +26,7 @@ def of_record(text: str, case: Case, vocabulary: Mapping[str, Collection[str]]) 
 
     `vocabulary` is field name to known values, with status and assignee among them.
     """
-    if not case.evidence or case.supposed or not _ASKS.search(" ".join(words(text))):
+    if not case.evidence or case.supposed or points(text) or not _ASKS.search(" ".join(words(text))):
         return None
     asked = {name: named for name in case.record if (named := _named(text, vocabulary.get(name, ())))}
     if not asked or topic_of(text, vocabulary, {}) - _FIELDS - _firsts(asked):

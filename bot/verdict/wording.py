@@ -168,7 +168,7 @@ def _moment(action: str, rule: Rule, case: Case, now: datetime) -> tuple[date | 
             None,
             "",
         )  # nothing was asked for yet, as far as the record says, and the last day is the answer
-    if not case.evidence and "request" in case.actions:
+    if "request" in case.actions:
         return case.actions["request"], "the request"
     about = topics(rule)
     for name, moment in case.actions.items() if not action else ():
