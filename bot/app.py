@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from bot import pipeline
+from bot import golden, pipeline
 from bot.chat import OpenAIModel
 from bot.config import Settings
 from bot.offline import OfflineModel
@@ -23,8 +24,8 @@ from bot.types import Answer, Asker, ChatModel, Gazetteer, Limits, Mode, Questio
 from ingest.chunk import CHUNKER_VERSION
 from ingest.dates import Calendar
 from ingest.embed import Embedder, SentenceTransformerEmbedder
-from ingest.errors import ConfigError
-from ingest.index import SearchIndex
+from ingest.errors import ConfigError, IndexingError
+from ingest.index import Generation, GenerationInfo, SearchIndex
 from ingest.index.sqlite import SqliteIndex, identity
 from ingest.parse import to_document
 from ingest.rules import RULES_VERSION
@@ -32,7 +33,7 @@ from ingest.sources import Source, roots
 from ingest.sources.folder import FolderSource
 from ingest.sources.roots import Root
 from ingest.sources.tickets import TicketSource, ticket_document
-from ingest.sync import SyncReport, ToDocument, forget, rebuild, sync
+from ingest.sync import UNWATCHED, SyncReport, ToDocument, Watch, forget, rebuild, sync
 from ingest.tickets import ImportReport, TicketStore
 from ingest.types import MEMBERS, Where
 
@@ -60,6 +61,14 @@ class Asked:
 
     turn: Turn
     answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What a rebuild did, and the recall of each golden question in the new generation."""
+
+    reports: tuple[SyncReport, ...]
+    recall: Mapping[str, float]
 
 
 class Desk:
@@ -153,46 +162,115 @@ class Desk:
         turn = await self._store_run(lambda: self.store.keep(question, answer, mode, ms, after=after))
         return Asked(turn, answer)
 
+    def sources(self) -> tuple[str, ...]:
+        """Return the names of everything that is indexed: folders, then the tickets."""
+        return source_names(self.settings)
+
     def sync_documents(
-        self, named: Sequence[Path] = (), *, allow_removal: bool = False
+        self,
+        named: Sequence[Path] = (),
+        *,
+        only: Collection[str] = (),
+        allow_removal: bool = False,
+        watch: Watch = UNWATCHED,
     ) -> tuple[SyncReport, ...]:
         """Bring the index up to date with the folders `named`, which are remembered, and return a report for each.
 
-        Without `named` all folders are read, and what the settings no longer name leaves the index once all of them
-        were read to their end. A folder that lost most of its documents keeps them unless `allow_removal`.
+        Without `named` all folders are read, or `only` those of these names; where all are, what the settings no longer
+        name leaves the index once all of them were read to their end. A folder that lost most of its documents keeps
+        them unless `allow_removal`.
         """
         wanted = indexed_roots(self.settings, named)
         kept, dropped = self._remember(wanted)
+        chosen = roots.covering(wanted, named) if named else wanted
         reports = [
-            self._sync(*self._documents(root), allow_removal=allow_removal)
-            for root in (roots.covering(wanted, named) if named else wanted)
+            self._sync(*self._documents(root), allow_removal=allow_removal, watch=watch)
+            for root in chosen
+            if not only or root.name in only
         ]
-        if not named and all(report.complete for report in reports):
+        if not named and not only and all(report.complete for report in reports):
             now = datetime.now(self.zone)
             reports += [forget(root.name, self.index, now=now) for root in dropped]
             roots.write(self._roots_file, kept)
         return tuple(reports)
 
-    def rebuild(self, named: Sequence[Path] = (), *, allow_removal: bool = False) -> tuple[SyncReport, ...]:
+    def preview(
+        self, named: Sequence[Path] = (), *, only: Collection[str] = (), rebuild: bool = False
+    ) -> tuple[SyncReport, ...]:
+        """Tell what a sync or a rebuild would do, without doing it; ticket files are not imported for it."""
+        wanted = indexed_roots(self.settings, named)
+        chosen = roots.covering(wanted, named) if named and not rebuild else wanted
+        pairs = [*map(self._documents, chosen), self._tickets()]
+        return tuple(
+            sync(
+                source,
+                self.index,
+                self.embedder,
+                read,
+                self.settings.chunks,
+                now=datetime.now(self.zone),
+                dry_run=True,
+                anew=rebuild,
+                allow_removal=True,
+            )
+            for source, read in pairs
+            if not only or source.name in only
+        )
+
+    def rebuild(
+        self,
+        named: Sequence[Path] = (),
+        *,
+        allow_removal: bool = False,
+        earlier: Mapping[str, float] = MappingProxyType({}),
+        watch: Watch = UNWATCHED,
+    ) -> Rebuilt:
         """Index all folders, those `named` now among them, and the tickets into a new generation, and swap it in.
 
-        Until the swap the old generation answers; where anything fails it goes on, and IndexingError is raised.
+        Until the swap the old generation answers; where anything fails it goes on, and IndexingError is raised. With
+        golden questions the new one must find as much as the live one, or as `earlier` (recall by question id) where
+        the live one is of another identity.
         """
         wanted = indexed_roots(self.settings, named)
         kept, _ = self._remember(wanted)
         tickets = self._tickets()
         # How many tickets are searched is a setting; their table stays.
         may_shrink = {tickets[0].name, *(root.name for root in wanted if allow_removal)}
+        questions = self._golden()
+        recall: dict[str, float] = {}
+
+        def verify(generation: Generation) -> None:
+            recall.update(self._recalls(questions, generation))
+            try:
+                before: Mapping[str, float] = self._recalls(questions, self.index)
+            except IndexingError:
+                # Of another identity, or damaged: it cannot be asked any more.
+                before = earlier
+            golden.compare(questions, before, recall, self.settings.sync.golden_margin)
+
         reports = rebuild(
             [*map(self._documents, wanted), tickets],
             self.index,
             self.embedder,
             self.settings.chunks,
             now=datetime.now(self.zone),
+            verify=verify,
+            watch=watch,
             may_shrink=may_shrink,
         )
         roots.write(self._roots_file, kept)
-        return reports
+        return Rebuilt(reports, recall)
+
+    def golden_recall(self) -> dict[str, float]:
+        """Return the recall of each golden question in the live index; nothing without golden questions."""
+        return self._recalls(self._golden(), self.index)
+
+    def _golden(self) -> Sequence[golden.Golden]:
+        file = self.settings.sync.golden
+        return golden.read(file) if file else ()
+
+    def _recalls(self, questions: Sequence[golden.Golden], index: golden.Ranks) -> dict[str, float]:
+        return golden.recalls(questions, index, self.embedder, self.settings.retrieval.candidates)
 
     def _remember(self, wanted: Sequence[Root]) -> tuple[list[Root], list[Root]]:
         """Remember the folders to index, and return them and those that are left out from now on.
@@ -230,7 +308,8 @@ class Desk:
     def _tickets(self) -> tuple[Source, ToDocument]:
         return TicketSource(lambda: self.tickets.all_for_index(datetime.now(self.zone))), ticket_document
 
-    def _sync(self, source: Source, read: ToDocument, *, allow_removal: bool) -> SyncReport:
+    def _sync(self, source: Source, read: ToDocument, *, allow_removal: bool, watch: Watch) -> SyncReport:
+        watch.stage(f"reading {source.name}")
         return sync(
             source,
             self.index,
@@ -238,13 +317,14 @@ class Desk:
             read,
             self.settings.chunks,
             now=datetime.now(self.zone),
+            on_progress=watch.progress,
             allow_removal=allow_removal,
         )
 
-    def sync_tickets(self) -> SyncReport:
+    def sync_tickets(self, watch: Watch = UNWATCHED) -> SyncReport:
         """Bring the similarity index up to date with the ticket table."""
         # How many tickets are searched is a setting; their table stays.
-        return self._sync(*self._tickets(), allow_removal=True)
+        return self._sync(*self._tickets(), allow_removal=True, watch=watch)
 
     def import_tickets(self, path: Path) -> ImportReport:
         """Import a ticket file."""
@@ -294,6 +374,24 @@ def _index(settings: Settings, embedder: Embedder, for_rebuild: bool) -> SearchI
         identity(embedder.name, embedder.dimensions, cut),
         for_rebuild=for_rebuild,
     )
+
+
+def generations(settings: Settings) -> tuple[GenerationInfo, ...]:
+    """Return the generations of the index, newest first; nothing where nothing is indexed."""
+    if settings.index == "elastic":
+        with _index(settings, SentenceTransformerEmbedder(settings.embedding), for_rebuild=True) as held:
+            return held.generations()
+    # Loads no model: whose generation it is does not matter here.
+    folder = settings.data / "index"
+    if not (folder / "current").is_file():
+        return ()
+    with SqliteIndex(folder, "", for_rebuild=True) as index:
+        return index.generations()
+
+
+def source_names(settings: Settings) -> tuple[str, ...]:
+    """Return the names of everything that belongs to the index: folders, then the tickets."""
+    return (*(root.name for root in indexed_roots(settings)), TicketSource.name)
 
 
 def _roots_file(settings: Settings) -> Path:

@@ -110,6 +110,12 @@ class SyncSettings(Section):
     """Minutes between two index runs; 0 leaves them to `/twohop reindex` and `twohop index`."""
     deadline_minutes: Annotated[float, Field(gt=0)] = 60.0
     """An index run that takes longer is ended; the next one goes on where it was."""
+    lease_seconds: Annotated[float, Field(gt=0)] = 60.0
+    """How long after the death of an index run's process another run may start."""
+    golden: Path | None = None
+    """Labelled questions, one JSON object a line with `text` and `sources`: a rebuild that finds less is refused."""
+    golden_margin: Annotated[float, Field(ge=0, le=1)] = 0.02
+    """By how much their recall may fall."""
 
 
 class WordSettings(Section):

@@ -7,25 +7,54 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 
+from ingest.atoms import codes, words
 from ingest.chunk import chunk
 from ingest.config import ChunkSettings
 from ingest.embed import Embedder
 from ingest.errors import DocumentRefused, IndexingError, ModelError, SourceError, TwohopError
 from ingest.index import Generation, SearchIndex, Vectors, Writable
 from ingest.sources import Change, Changed, Complete, Failed, Gone, Source, Unchanged
-from ingest.types import Chunk, Document
+from ingest.types import Arm, Chunk, Document, Where
 
 ToDocument = Callable[[Changed], Document]
 Progress = Callable[[int, str], None]
-"""Called after each document with how many were looked at and the uri of the last one."""
+"""Called after each document with how many were looked at and the uri of the last one; it may raise to end the run there."""
+
+
+class Watch(Protocol):
+    """Sees a run at work; both methods may raise to end it."""
+
+    def stage(self, name: str) -> None:
+        """Note that a stage begins."""
+        ...
+
+    def progress(self, done: int, uri: str) -> None:
+        """Note how many documents of this stage were looked at, and the last one."""
+        ...
+
+
+class Unwatched:
+    """A Watch for runs that nobody looks at."""
+
+    def stage(self, name: str) -> None:
+        """Do nothing."""
+
+    def progress(self, done: int, uri: str) -> None:
+        """Do nothing."""
+
+
+UNWATCHED: Watch = Unwatched()
 
 _BATCH_CHUNKS = 64
 """Chunks embedded at once, of as many documents as it takes; each document is written by itself all the same."""
 _LINES = 20
+_WITNESSES = 4
+_SMOKE_SECONDS = 60.0
+_SMOKE_PLACES = 50
 _MANY = 10
 """Documents from which on losing more than half of them at once is taken for a mistake."""
 
@@ -163,6 +192,7 @@ def sync(
     now: datetime,
     on_progress: Progress | None = None,
     dry_run: bool = False,
+    anew: bool = False,
     allow_removal: bool = False,
 ) -> SyncReport:
     """Bring `index` up to date with one source and return what was done.
@@ -171,10 +201,10 @@ def sync(
     that is stopped anywhere is finished by the next one. One that cannot be read, cut or embedded is skipped by name.
     Documents leave the index only after the source was listed to its end, and only this source's; a source that came up
     empty, or lost more than half of many documents, keeps them all unless `allow_removal`. A dry run reads and cuts, but
-    embeds and writes nothing. Raises IndexingError when the index cannot be read or written and ModelError when nothing can be embedded.
+    embeds and writes nothing; `anew` it does so as if nothing were indexed. Raises IndexingError when the index cannot be read or written and ModelError when nothing can be embedded.
     """
     began = time.monotonic()
-    run = _Run(index, embedder, index.revisions(source.name), dry_run)
+    run = _Run(index, embedder, {} if anew else index.revisions(source.name), dry_run)
     listed: set[str] = set()
     unchanged: list[str] = []
     gone: set[str] = set()
@@ -264,43 +294,116 @@ def rebuild(
     *,
     now: datetime,
     verify: Callable[[Generation], None] = lambda _: None,
-    on_progress: Progress | None = None,
+    watch: Watch = UNWATCHED,
     may_shrink: Collection[str] = (),
 ) -> tuple[SyncReport, ...]:
     """Index every source into a new generation and make it the live one; until then the old one answers.
 
     Every source is listed twice, so that what changed while the first listing was embedded is in the new generation too.
-    `verify` may search the new generation and raises to refuse it. A source that is not listed to its end, one that lost
-    too much against the live generation and is not named in `may_shrink`, a refusal or any other error leaves the live
-    generation as it is; the first two raise IndexingError.
+    Before the swap it must hold each document that was read, each arm must find what was put into it, and `verify`, which
+    may search it and raises to refuse it, must be content. A source that is not listed to its end, one that lost too
+    much against the live generation and is not named in `may_shrink`, a refusal or any other error leaves the live
+    generation as it is; ours are IndexingErrors. `watch` is asked a last time right before the swap.
     """
     pairs = tuple(sources)
     generation = index.rebuild()
     try:
+        writer = _Witnessed(generation)
         reports: list[SyncReport] = []
-        for source, to_document in pairs * 2:
-            report = sync(
-                source,
-                generation,
-                embedder,
-                to_document,
-                chunk_settings,
-                now=now,
-                on_progress=on_progress,
-                allow_removal=True,
-            )
-            _refuse(report.source, report.failure)
-            reports.append(report)
-        for source, _ in pairs:
-            if source.name not in may_shrink:
-                _refuse(source.name, _shrunk(source.name, index, generation))
+        for stage in ("building", "listing again"):
+            for source, to_document in pairs:
+                watch.stage(f"{stage} {source.name}")
+                report = sync(
+                    source,
+                    writer,
+                    embedder,
+                    to_document,
+                    chunk_settings,
+                    now=now,
+                    on_progress=watch.progress,
+                    allow_removal=True,
+                )
+                _refuse(report.source, report.failure)
+                reports.append(report)
+        half = len(pairs)
+        joined = tuple(_joined(*two) for two in zip(reports[:half], reports[half:], strict=True))
+        watch.stage("checking")
+        for report in joined:
+            _check_count(report, generation)
+            if report.source not in may_shrink:
+                _refuse(report.source, _shrunk(report.source, index, generation))
+        writer.check()
         verify(generation)
+        watch.stage("swapping")
         generation.publish()
     except BaseException:
         generation.discard()
         raise
-    half = len(pairs)
-    return tuple(_joined(*two) for two in zip(reports[:half], reports[half:], strict=True))
+    return joined
+
+
+class _Witnessed:
+    """Writes to a generation and keeps a few chunks to search for afterwards."""
+
+    def __init__(self, generation: Generation) -> None:
+        self._generation = generation
+        self._kept: dict[str, tuple[Chunk, Vectors]] = {}
+        self._coded = False
+
+    def revisions(self, source: str) -> Mapping[str, str]:
+        return self._generation.revisions(source)
+
+    def replace(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+        self._generation.replace(document, chunks, vectors)
+        self._kept.pop(document.uri, None)
+        for piece, vector in zip(chunks, vectors, strict=True):
+            coded = bool(codes(piece.body))
+            if len(self._kept) < _WITNESSES or (coded and not self._coded):
+                self._coded = self._coded or coded
+                self._kept[document.uri] = (piece, vector)
+                return
+
+    def delete(self, uri: str) -> None:
+        self._generation.delete(uri)
+        self._kept.pop(uri, None)
+
+    def flush(self) -> None:
+        self._generation.flush()
+
+    def check(self) -> None:
+        """Raise IndexingError where an arm does not find what was written."""
+        for piece, vector in self._kept.values():
+            found = self._generation.rank(
+                piece.text,
+                vector,
+                _SMOKE_PLACES,
+                Where(piece.readers, piece.kind),
+                time.monotonic() + _SMOKE_SECONDS,
+            )
+            wanted: dict[Arm, bool] = {
+                "lexical": bool(words(piece.text)),
+                "dense": bool(np.any(vector)),
+                "codes": bool(codes(piece.body)),
+            }
+            silent = [arm for arm, can in wanted.items() if can and not found.arms.get(arm)]
+            if silent or found.failed:
+                why = "; ".join(f"{arm}: {reason}" for arm, reason in found.failed.items())
+                raise IndexingError(
+                    f"the index was not rebuilt, because the new one does not find {piece.id!r} by "
+                    f"{', '.join(silent) or 'every arm'}{f' ({why})' if why else ''}; run `twohop index --rebuild` again"
+                )
+
+
+def _check_count(report: SyncReport, generation: Generation) -> None:
+    """Raise IndexingError where a generation does not hold what was read for it."""
+    held = set(generation.revisions(report.source))
+    lacking = sorted(set(report.added) - held)
+    if lacking or len(held) != len(report.added):
+        raise IndexingError(
+            f"the index was not rebuilt, because the new one holds {len(held)} documents of source {report.source!r} "
+            f"and {len(report.added)} were read{f'; it lacks {lacking[0]!r}' if lacking else ''}; "
+            f"run `twohop index --rebuild` again"
+        )
 
 
 def _refuse(source: str, failure: str) -> None:
@@ -330,10 +433,10 @@ def _shrunk(source: str, index: SearchIndex, generation: Generation) -> str:
 
 def _joined(first: SyncReport, second: SyncReport) -> SyncReport:
     """Return both listings of a rebuild as one: everything in the new generation was added by it."""
-    added = [uri for uri in first.added if uri not in set(second.removed)]
+    gone = set(second.removed)
     return replace(
         second,
-        added=(*added, *second.added),
+        added=(*(uri for uri in first.added if uri not in gone), *second.added),
         changed=(),
         removed=(),
         unchanged=(),

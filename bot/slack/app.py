@@ -29,8 +29,9 @@ from bot.slack.listeners import Command, register
 from bot.slack.reindex import IndexRuns
 from bot.slack.thread import LoopThread
 from bot.slack.worker import UNREACHABLE, Worker, code
-from bot.store import Inbox, Jobs
+from bot.store import Inbox
 from ingest.errors import ConfigError
+from ingest.runs import Runs
 from ingest.types import Where
 
 _WATCH_SECONDS = 5.0
@@ -196,7 +197,7 @@ async def connected(
     check_tokens(settings)
     owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
     inbox = Inbox(desk.store.engine, owner, settings.slack.lease_seconds)
-    jobs = Jobs(desk.store.engine, owner, settings.slack.lease_seconds)
+    index_runs = Runs(desk.store.engine, owner, settings.sync.lease_seconds)
     async with ClientSession() as session:
 
         def client(token: str | None) -> AsyncWebClient:
@@ -218,9 +219,10 @@ async def connected(
         runs = IndexRuns(
             web,
             inbox,
-            jobs,
+            index_runs,
             run,
             argv=reindex,
+            sources=desk.sources,
             admins=settings.slack.admins,
             every_seconds=settings.sync.every_minutes * 60,
             deadline_seconds=settings.sync.deadline_minutes * 60,
@@ -236,7 +238,7 @@ async def connected(
             await runs.start(now=empty)
             tasks = [
                 asyncio.create_task(worker.run(), name="worker"),
-                asyncio.create_task(runs.keep(), name="jobs"),
+                asyncio.create_task(runs.keep(), name="index runs"),
                 asyncio.create_task(connection.watch(), name="connection"),
             ]
             yield asyncio.create_task(_first_end(tasks))

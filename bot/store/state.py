@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, MetaData, event
+from sqlalchemy import Engine, event
 from sqlmodel import create_engine
 
-STATE = MetaData()
-"""Our own state; the tickets' tables have another metadata."""
+from ingest.runs import STATE as STATE
 
 
 def opened(url: str) -> Engine:

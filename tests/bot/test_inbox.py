@@ -1,4 +1,4 @@
-"""The inbox and the jobs: each message once, one at a time in a thread, and nothing lost with a process."""
+"""The inbox: each message once, one at a time in a thread, and nothing lost with a process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from bot.store import Inbound, Inbox, Jobs
+from bot.store import Inbound, Inbox
 from bot.store.state import opened
 
 
@@ -170,35 +170,3 @@ def test_a_stop_reaches_what_waits_and_what_is_being_answered_in_its_thread_only
     waiting = inbox.claim()
     assert waiting is not None
     assert (waiting.ts, waiting.stopped) == ("2", True)
-
-
-def test_one_job_runs_at_a_time_over_all_processes(engine: Engine) -> None:
-    one, two = Jobs(engine, "a", 30), Jobs(engine, "b", 30)
-    job = one.start("index", "U1")
-    assert job is not None
-    assert two.start("index", "U2") is None
-    running = two.running("index")
-    assert running is not None
-    assert (running.id, running.user) == (job.id, "U1")
-    assert not two.finish(job, failed=False, result="")
-    assert one.finish(job, failed=True, result="why")
-    latest = two.latest("index")
-    assert latest is not None
-    assert (latest.state, latest.result) == ("failed", "why")
-    assert two.start("index", "U2") is not None
-
-
-def test_a_job_whose_process_died_is_taken_over_once(engine: Engine) -> None:
-    clock = Clock()
-    dead, one, two = (Jobs(engine, name, 30, clock) for name in ("dead", "a", "b"))
-    job = dead.start("index", "U1")
-    assert job is not None
-    clock.now += 29
-    dead.renew()
-    clock.now += 29
-    assert one.abandoned() == []
-    clock.now += 2
-    assert [taken.id for taken in one.abandoned()] == [job.id]
-    assert two.abandoned() == []
-    assert one.finish(job, failed=True, result="interrupted")
-    assert two.start("index", "") is not None

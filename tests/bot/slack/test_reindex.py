@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bot.playground.server import SlackServer
 from bot.playground.socket_mode import Delivery
-from bot.store import Jobs
 from bot.store.state import opened
+from ingest.runs import Runs
 from tests.bot.slack.conftest import ADMIN, MEMBER, Bot
 
 REPORT = {
@@ -59,7 +59,7 @@ async def test_somebody_else_gets_a_reason_and_starts_nothing(
 ) -> None:
     async with bot(reindex=prints(REPORT)) as desk:
         assert "Only this bot's admins" in await twohop(slack, MEMBER, "reindex")
-        assert Jobs(desk.store.engine, "test", 30).latest("index") is None
+        assert Runs(desk.store.engine, "test", 30).latest() is None
 
 
 async def test_one_run_at_a_time(slack: SlackServer, bot: Bot, tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ async def test_a_run_that_the_bots_end_interrupts_is_told(
 async def test_a_run_whose_process_died_is_told_by_the_next_start(
     slack: SlackServer, bot: Bot, tmp_path: Path
 ) -> None:
-    dead = Jobs(opened(f"sqlite:///{tmp_path / 'state.db'}"), "dead", 1.0, clock=lambda: time.time() - 100)
-    assert dead.start("index", ADMIN)
+    dead = Runs(opened(f"sqlite:///{tmp_path / 'state.db'}"), "dead", 1.0, clock=lambda: time.time() - 100)
+    assert dead.start("sync", why="slack", who=ADMIN)
     async with bot(reindex=prints(REPORT)):
         await slack.wait_for(lambda: told(slack), 30)
         await done(slack)
@@ -124,12 +124,12 @@ async def test_the_clock_starts_a_run_of_which_nobody_is_told(
     ran = tmp_path / "ran"
     argv = (sys.executable, "-c", f"open({str(ran)!r}, 'w').close(); print({json.dumps(REPORT)!r})")
     async with bot(reindex=argv, every_minutes=0.01) as desk:
-        jobs = Jobs(desk.store.engine, "test", 30)
+        runs = Runs(desk.store.engine, "test", 30)
         while "No index run" in await twohop(slack, MEMBER, "status"):
             pass
         await done(slack)
-        latest = jobs.latest("index")
+        latest = runs.latest()
     assert ran.exists()
     assert latest is not None
-    assert latest.user == ""
+    assert (latest.who, latest.why) == ("", "schedule")
     assert told(slack) == []

@@ -1,0 +1,184 @@
+"""One index run: what was asked for, how it is carried out, and its report for people and for programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bot.app import Desk, indexed_roots
+from ingest.embed import Embedder
+from ingest.errors import IndexingError, TicketImportError
+from ingest.runs import Run, RunStopped
+from ingest.sources.roots import Root
+from ingest.sources.tickets import TicketSource
+from ingest.sync import SyncReport, Watch
+from ingest.tickets import ImportReport
+from ingest.types import Where
+
+_COUNTS = ("added", "changed", "removed", "unchanged")
+_PROBES = 32
+"""Texts that are embedded to measure a rate where no run has measured one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What an index run shall do; without names it reads everything again."""
+
+    named: tuple[Path, ...] = ()
+    """Folders and files to read, which are remembered."""
+    only: tuple[str, ...] = ()
+    """Names of the sources to read."""
+    forget: tuple[Path, ...] = ()
+    rebuild: bool = False
+    allow_removal: bool = False
+
+    def takes(self, source: str) -> bool:
+        """Tell whether a source is read."""
+        return not self.only or source in self.only
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an index run did, or would do."""
+
+    synced: tuple[SyncReport, ...]
+    imported: tuple[ImportReport, ...] = ()
+    failures: tuple[str, ...] = ()
+    recall: Mapping[str, float] = field(default_factory=dict)
+    """Of each golden question, where they were asked."""
+    swept: tuple[str, ...] = ()
+    """Generations that a run left behind when it died."""
+    roots: tuple[Root, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """What went wrong, in words; nothing where the index holds now what the sources hold."""
+        incomplete = (f"{report.source}: {report.failure}" for report in self.synced if report.failure)
+        return (*self.failures, *incomplete)
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of the documents that were, or would be, added or changed."""
+        return sum(report.chunks for report in self.synced)
+
+    def lines(self) -> Iterable[str]:
+        """Return the report for a person."""
+        yield from (report.summary() for report in self.imported)
+        yield from (report.summary() for report in self.synced)
+        yield from (f"removed generation {name}, which a run left behind when it died" for name in self.swept)
+        yield from self.failures
+        yield f"indexed folders: {', '.join(f'{root.path} as {root.name}' for root in self.roots) or 'none'}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the stable interface of `index --json`: counts of the index by source, what was skipped and what failed.
+
+        Rows of a ticket file are counted under `imports`, and again under the source `tickets` as far as they are
+        searched.
+        """
+        sources = {
+            report.source: {
+                **{name: len(getattr(report, name)) for name in (*_COUNTS, "skipped")},
+                "embedded": report.embedded,
+                "seconds": round(report.seconds, 3),
+            }
+            for report in self.synced
+        }
+        rows = [
+            (f"{report.file.name} line {line}", why)
+            for report in self.imported
+            for line, why in report.skipped
+        ]
+        skipped = [*rows, *(pair for report in self.synced for pair in report.skipped)]
+        return {
+            "ok": not self.failed,
+            **{name: sum(int(counts[name]) for counts in sources.values()) for name in _COUNTS},
+            "skipped": [{"uri": uri, "reason": reason} for uri, reason in skipped],
+            "failures": list(self.failed),
+            "seconds": round(self.seconds, 3),
+            "sources": sources,
+            "folders": {root.name: str(root.path) for root in self.roots},
+            "imports": {
+                report.file.name: {
+                    **{name: getattr(report, name) for name in ("added", "changed", "unchanged")},
+                    "skipped": len(report.skipped),
+                    "seconds": round(report.seconds, 3),
+                }
+                for report in self.imported
+            },
+            "golden": {id_: round(share, 4) for id_, share in self.recall.items()},
+        }
+
+
+def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = ()) -> Outcome:
+    """Do what was asked for and return what came of it; what goes wrong with one source is told and the rest is done.
+
+    `history` are earlier runs, newest first: from them comes the recall of golden questions that an index of another
+    identity cannot be asked for. Raises RunStopped where `watch` ends the run, and other errors where nothing can be
+    indexed at all.
+    """
+    began = time.monotonic()
+    imported: list[ImportReport] = []
+    failures: list[str] = []
+    recall: Mapping[str, float] = {}
+    earlier: Mapping[str, float] = next(
+        (run.report["golden"] for run in history if run.report.get("golden")), {}
+    )
+    synced = [desk.forget_documents(path) for path in order.forget]
+    if order.named or order.only or order.rebuild or not order.forget:
+        if order.takes(TicketSource.name):
+            for path in desk.settings.tickets.csv:
+                watch.stage(f"importing {path.name}")
+                try:
+                    imported.append(desk.import_tickets(path))
+                    if imported[-1].failed:
+                        failures.append(f"{path.name}: no row is a ticket")
+                except TicketImportError as error:
+                    # A ticket file that cannot be read is no reason to leave the documents as they were.
+                    failures.append(str(error))
+        if order.rebuild:
+            try:
+                rebuilt = desk.rebuild(
+                    order.named, allow_removal=order.allow_removal, earlier=earlier, watch=watch
+                )
+                synced += rebuilt.reports
+                recall = rebuilt.recall
+            except RunStopped:
+                raise
+            except IndexingError as error:
+                # What was indexed before goes on answering.
+                failures.append(str(error))
+        else:
+            synced += desk.sync_documents(
+                order.named, only=order.only, allow_removal=order.allow_removal, watch=watch
+            )
+            if order.takes(TicketSource.name):
+                synced.append(desk.sync_tickets(watch))
+            if desk.settings.sync.golden and not earlier:
+                watch.stage("asking the golden questions")
+                recall = desk.golden_recall()
+        if synced and not desk.index.documents(Where(readers=desk.asker().readers)):
+            failures.append("nothing can be searched now: no file of these folders could be read")
+    return Outcome(
+        tuple(synced),
+        tuple(imported),
+        tuple(failures),
+        recall,
+        roots=indexed_roots(desk.settings),
+        seconds=time.monotonic() - began,
+    )
+
+
+def rate(history: Sequence[Run], embedder: Embedder) -> float:
+    """Return how many chunks are indexed in a second, as earlier runs measured it; measure it now where none did."""
+    sources = [of for run in history for of in run.report.get("sources", {}).values() if of.get("embedded")]
+    seconds = sum(of["seconds"] for of in sources)
+    if seconds:
+        return float(sum(of["embedded"] for of in sources) / seconds)
+    embedder.embed(["loads the model"], kind="passage")
+    began = time.perf_counter()
+    embedder.embed(["A sentence as long as many passages are. " * 12] * _PROBES, kind="passage")
+    return _PROBES / (time.perf_counter() - began)
