@@ -54,7 +54,7 @@ class Lease:
     def release(self) -> None:
         """Let the next one in at once; where that cannot be said, the lease runs out by itself."""
         self._stop()
-        with contextlib.suppress(IndexingError, ConflictError, NotFoundError):
+        with contextlib.suppress(IndexingError):
             self._wire.ask(lambda client: client.delete(index=self._index, id=_ID, **self._place))
 
     async def _take(self, client: AsyncElasticsearch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import ssl
 import threading
 import time
 from collections import deque
@@ -32,6 +31,7 @@ _CHECK_SECONDS = 10.0
 """How long the first request may take: a start that cannot reach its index says so soon."""
 _READ_PAUSES = (0.1, 0.4)
 _WRITE_PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
+_LONG_PAUSE = 8.0
 _BATCH_BYTES = 5_000_000
 _BATCH_OPERATIONS = 500
 _PASSING = frozenset({429, 502, 503, 504})
@@ -125,19 +125,11 @@ class Wire:
             raise self.explained(error) from error
 
     def write(self, ask: Ask[T]) -> T:
-        """Return the answer to a request that may be repeated; a busy server gets a minute.
-
-        Raises IndexingError, and the client's ConflictError and NotFoundError as they are.
-        """
+        """Return the answer to a request that may be repeated; a busy server gets a minute."""
+        until = time.monotonic() + _WRITE_SECONDS
         try:
-            return self.run(
-                self._persist(ask, time.monotonic() + _WRITE_SECONDS, chain(_WRITE_PAUSES, repeat(8.0)))
-            )
-        except ApiError as error:
-            if error.status_code in (404, 409):
-                raise
-            raise self.explained(error) from error
-        except TransportError as error:
+            return self.run(self._persist(ask, until, chain(_WRITE_PAUSES, repeat(_LONG_PAUSE))))
+        except (ApiError, TransportError) as error:
             raise self.explained(error) from error
 
     def bulk(self, index: str, operations: Sequence[Operation]) -> Results:
@@ -195,7 +187,7 @@ class Wire:
     async def _bulk(self, index: str, operations: Sequence[Operation]) -> Results:
         waiting = deque(_batches(operations))
         results: Results = {}
-        pauses = chain(_WRITE_PAUSES, repeat(8.0))
+        pauses = chain(_WRITE_PAUSES, repeat(_LONG_PAUSE))
         until = time.monotonic() + _WRITE_SECONDS
         while waiting:
             batch = waiting.popleft()
@@ -220,7 +212,10 @@ class Wire:
                 results |= done
                 again = [operation for operation in batch if operation.id not in done]
                 if not again:
-                    pauses, until = chain(_WRITE_PAUSES, repeat(8.0)), time.monotonic() + _WRITE_SECONDS
+                    pauses, until = (
+                        chain(_WRITE_PAUSES, repeat(_LONG_PAUSE)),
+                        time.monotonic() + _WRITE_SECONDS,
+                    )
                     continue
             waiting.appendleft(again)
             pause = next(pauses)
@@ -246,7 +241,7 @@ class Wire:
                 )
             case TlsError() | Unreachable() if _about_certificates(error):
                 return IndexingError(
-                    f"{where} showed a certificate that is not trusted ({error.message}); set "
+                    f"{where} showed a certificate that is not trusted ({_certificate(error)}); set "
                     "ELASTICSEARCH_CA_CERTS to the CA's file, or ELASTICSEARCH_FINGERPRINT to its SHA-256 fingerprint"
                 )
             case ConnectionTimeout():
@@ -330,10 +325,15 @@ def _too_much(error: Exception) -> bool:
 
 
 def _about_certificates(error: TransportError) -> bool:
-    if isinstance(error, TlsError):
-        return True
-    kinds = (ssl.SSLError, aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch)
-    return any(isinstance(cause, kinds) for cause in error.errors)
+    # The transport keeps what really happened only as the context.
+    return isinstance(error, TlsError) or isinstance(error.__context__, aiohttp.ServerFingerprintMismatch)
+
+
+def _certificate(error: TransportError) -> str:
+    cause = error.__context__
+    if isinstance(cause, aiohttp.ServerFingerprintMismatch):
+        return f"its fingerprint is {cause.got.hex()}"
+    return str(error.message)
 
 
 def _said(error: Exception) -> str:
