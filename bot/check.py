@@ -231,7 +231,9 @@ def _only_quotes(plain: str, items: Sequence[EvidenceItem]) -> bool:
     """
     places = frozenset(stem for i in items for stem in stems(f"{i.title} {i.section}"))
     whole = frozenset(" ".join(words(line)) for i in items for line in sentences(written_out(i.text)))
-    folded = [f" {' '.join(words(f'{i.title} | {i.section} | {i.text}'))} " for i in items]
+    folded = [
+        f" {' '.join(words(f'{i.title} | {i.section} | {i.text} | {written_out(i.text)}'))} " for i in items
+    ]
     rows = all(item.kind != "doc" for item in items)
 
     def stands(piece: str) -> bool:

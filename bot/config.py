@@ -141,6 +141,10 @@ class WordSettings(Section):
             "respond",
             "answer a ticket",
             "have to answer",
+            "be answered",
+            "owe an answer",
+            "owe a reply",
+            "owe them an answer",
             "answered in time",
             "answered on time",
             "answered late",
@@ -154,7 +158,7 @@ class WordSettings(Section):
             "response time",
             "primera respuesta",
         ),
-        "resolution": ("resolved", "resolve", "solved in time"),
+        "resolution": ("resolved", "resolve", "solved", "solve", "fixed", "fix within"),
     }
     """Topic word to other ways of saying it; used to find rules, never to write answers."""
     contact: str = "the support lead"

@@ -137,7 +137,7 @@ def small_talk(text: str) -> Meta | None:
 
 _ASKS: Mapping[Ask, re.Pattern[str]] = {
     "rule": re.compile(
-        r"\b(entitled?|would (a|the|their|any) (\w+ )?(request|claim|refund|return)|(last|final|latest) (day|date)|obliged|oblig\w+|targets?|(get|gets|have|receive) (\w+ ){0,4}back|how (fast|soon|quickly)|in force|eligible|eligibility|qualif(y|ies)|allowed|permitted|may (i|we|they|the|he|she|a)|deadline|due|window|"
+        r"\b(entitled?|if \S+ (\S+ )?(\S+ )?(had )?(asked|requested|claimed)|how many (\w+ )?(days|hours) (late|early|left|too late)|would (a|the|their|any) (\w+ )?(request|claim|refund|return)|(last|final|latest) (day|date)|obliged|oblig\w+|targets?|(get|gets|have|receive) (\w+ ){0,4}back|how (fast|soon|quickly)|in force|eligible|eligibility|qualif(y|ies)|allowed|permitted|may (i|we|they|the|he|she|a)|deadline|due|window|"
         r"how (long|many (days|hours|weeks|months))|how much time|by when|until when|when (does|do|did|is|will|must|should|can) "
         r".*(expire|end|close|lapse|due|respond|reply|over|run out|ship|return|cancel|claim)|(too|so) late|slack|outside|in time|on time|still|"
         r"(can|could|should|do|does|did|will|would|is|are|was|has|have) .*\b(refund\w*|return\w*|cancel\w*|exchange\w*|claim\w*|"

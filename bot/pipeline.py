@@ -113,6 +113,8 @@ class _Turn:
         cases = self._cases()
         await self._second_search(cases)
         decided = await self._decide(cases)
+        if decided and decided.beside:
+            await self._call("search_docs", {"query": self._aside(decided)}, "the rule does not speak of it")
         route = gate.route(
             gate.Reading(
                 self.text,
@@ -159,7 +161,7 @@ class _Turn:
 
     async def _read(self) -> None:
         self.names = await self.parts.store(self.parts.names)
-        if not self.question.asker.readers & set(self.parts.tickets.settings.readers):
+        if not self._may_read_tickets():
             # Whoever may not read tickets learns nothing from the names in them.
             self.names = dataclasses.replace(self.names, customers=(), assignees=(), status=())
         self.tools = Toolbox(
@@ -183,6 +185,9 @@ class _Turn:
         self.replies += said
         self.tools.about(self.text)
 
+    def _may_read_tickets(self) -> bool:
+        return bool(self.question.asker.readers & set(self.parts.tickets.settings.readers))
+
     def _named(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(m.number for m in self.parts.tickets.mentioned(self.text)))
 
@@ -197,7 +202,7 @@ class _Turn:
             ticket = await self.parts.store(partial(self.parts.tickets.get, mention.number, readers))
             if ticket is not None:
                 found.append(ticket)
-            elif mention.explicit:
+            elif mention.explicit or (not self._may_read_tickets() and _points(self.text)):
                 self.gaps.append(f"there is no ticket {self.tools.label(mention.number)} that you may read")
         return found
 
@@ -383,6 +388,11 @@ class _Turn:
         self.rejected.append(f"model: {error}")
         self.failure = error.plainly
 
+    def _aside(self, decided: Verdict) -> str:
+        """Return what of the question the verdict does not answer, with its topic: "refund another card"."""
+        wanted = self._topic() | set(stems(" ".join(decided.beside)))
+        return " ".join(word for word in words(self._asked()) if set(stems(word)) & wanted)
+
     async def _checked(self, draft: str, stop: str, route: Route, decided: Verdict | None) -> Answer:
         """Check the draft; repair once, then quote, then say what was not found."""
         result = check.check(draft, self.evidence.shown, decided, self.text)
@@ -392,6 +402,11 @@ class _Turn:
             result = await self._repaired(draft, result)
         text = result.text
         by_code = not self._wrote(text)
+        if decided and decided.beside and not text:
+            aside = dataclasses.replace(self._message(), text=self._aside(decided))
+            reply = await agent.final(aside, self.parts.fallback, self.budget)
+            text = check.check(reply.text, self.evidence.shown, decided, self.text).text
+            by_code = True
         if not text and not self.failure and model is not self.parts.fallback:
             self.failure = CHECKS if draft.strip() else SILENT
         if not text and not decided and model is not self.parts.fallback:

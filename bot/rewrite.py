@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from bot import prompts
 from bot.gate import asks
 from bot.types import Budget, ChatModel, Gazetteer, Message, PastTurn, Question, Reply
+from bot.verdict.topic import GENERIC
 from ingest.atoms import atoms, codes, mentions, same, stems, words
 from ingest.dates import format_date, relative_date
 from ingest.errors import ModelError
@@ -37,7 +38,7 @@ _AMONG = re.compile(
     re.IGNORECASE,
 )
 _ELLIPSIS = re.compile(
-    r"^(?:(?:and|or|but|ok|okay|so|then|y|e)\b[ ,]*)*(?:(?:what|how) (?:about|if)|and|y|what of|same for|for|but)\b",
+    r"^(?:(?:and|or|but|ok|okay|so|then|y|e)\b[ ,]*)*(?:(?:what|how) (?:about|if)|and|y|what of|(?:the )?same (?:question |thing )?for|for|but|is(?=\W*\S*\d{3,}\W*$))\b",
     re.IGNORECASE,
 )
 
@@ -154,7 +155,7 @@ def follow_up(
         if customer and _THEIR.search(out):
             return _THEIR.sub(f"{customer}'s", out, count=1) + f" (ticket {label}{ticket})"
     own = [stem for stem in stems(out) if stem not in {s for value in values for s in stems(value)}]
-    if not numbers and len(own) <= 1 and len(words(out)) <= 8:
+    if not numbers and (len(own) <= 1 or (ticket and set(stems(out)) <= GENERIC)) and len(words(out)) <= 8:
         return f"{last.standalone.rstrip(' ?.')}: {out}"
     return out
 

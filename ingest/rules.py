@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, cast
 
-from ingest.atoms import Atom, atoms, blocks, cells, fold, mentions, plain, sentences, stems
+from ingest.atoms import Atom, atoms, blocks, cells, fold, mentions, plain, sentences, stems, words
 from ingest.types import Chunk, Rule, Unit
 
 RULES_VERSION = "4"
@@ -227,6 +227,11 @@ class _Period:
     end: int
     left: str
     right: str
+
+
+def anchors_in(text: str) -> frozenset[str]:
+    """Return what the words of a text may name for a period to run from: the charge of "we paid on"."""
+    return frozenset(_ANCHORS[word] for word in words(text) if word in _ANCHORS)
 
 
 def find_rules(chunk: Chunk) -> tuple[Rule, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bot.filters import whole_codes
 from bot.gate import asks
 from bot.types import EvidenceItem, Gazetteer
-from ingest.atoms import codes, mentions, sentences, stems, words, written_out
+from ingest.atoms import atoms, codes, mentions, sentences, stems, words, written_out
 from ingest.embed import Embedder
 
 NEAR = 0.42
@@ -64,12 +64,14 @@ def best_lines(
         [f"{item.title} > {item.section}: {line}" for item, line in options], kind="passage"
     )
     near = vectors @ embedder.embed([text], kind="query")[0]
+    kinds = _expected(text)
     scored = [
         Line(
             item,
             line,
             0.6 * float(near[i])
             - (0.15 if item.chunk and item.chunk.authority == "chat" else 0)
+            + (0.12 if kinds & {atom.kind for atom in atoms(line)} else 0)
             + 0.4 * sum(weight[s] for s in wanted if s in pool[i]) / total,
             float(near[i]),
         )
@@ -99,6 +101,27 @@ def best_lines(
         if all(len(held & set(stems(c.text))) < 0.7 * (len(held) or 1) for c in chosen):
             chosen.append(line)
     return chosen
+
+
+_EXPECTED = (
+    (
+        re.compile(r"\b(how much|costs?|prices?|fees?|expensive|cheap\w*|discount|cuanto cuesta|precio)\b"),
+        {"money", "percent"},
+    ),
+    (
+        re.compile(
+            r"\b(how (long|soon|fast|quickly|often)|how many (days|hours|weeks|months)|cuanto tiempo)\b"
+        ),
+        {"duration"},
+    ),
+    (re.compile(r"\b(when|since when|what (day|date)|cuando)\b"), {"date"}),
+)
+
+
+def _expected(text: str) -> frozenset[str]:
+    """Return what kind of value a question asks for: money, a duration, a date."""
+    plain = " ".join(words(text))
+    return frozenset(kind for pattern, kinds in _EXPECTED if pattern.search(plain) for kind in kinds)
 
 
 def enough(text: str, lines: Sequence[Line], docs: Sequence[EvidenceItem]) -> bool:

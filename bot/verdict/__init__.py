@@ -16,7 +16,7 @@ from bot.types import Decision, Verdict
 from bot.verdict.case import Case, case_of, cases_in, put
 from bot.verdict.choose import Candidate, about_action, about_words, candidates, choose
 from bot.verdict.record import of_record
-from bot.verdict.topic import ACTS, heads, other_focus, points, topic_of, wants_verdict
+from bot.verdict.topic import ACTS, demanded, heads, other_focus, points, topic_of, wants_verdict
 from bot.verdict.wording import numbered, worded
 from ingest.atoms import atoms, same, stems, words
 from ingest.dates import Calendar, format_duration
@@ -114,6 +114,14 @@ def _matters(
         # A question about the service level means every target that is set in hours.
         timed = [c for c in rules if c.rule.unit in ("hour", "business_hour")]
         yield [(action, about_action(timed, frozenset(stems(action)) - ACTS, synonyms)) for action in actions]
+    if not case.evidence and not topic and (case.events or case.actions) and points(text):
+        # "Charged for annual Team on 1 September, asks on 1 October, in time?": the one thing a customer can ask for.
+        asked = [(action, wanted) for action in actions if (wanted := demanded(action))]
+        yield (
+            [(action, about_action(rules, wanted, synonyms)) for action, wanted in asked]
+            if len(asked) == 1
+            else []
+        )
     own = frozenset(stems(f"{case.text} {case.customer}"))
     if case.evidence and (not topic - own or case.when) and points(text):
         # "Are they entitled to it?": what it is stands in the ticket.

@@ -9,17 +9,19 @@ from datetime import date, datetime, timedelta
 
 from ingest.atoms import Atom, atoms, mentions, resolve_date, sentences, stems, words
 from ingest.dates import format_date
+from ingest.rules import anchors_in
 from ingest.types import Ticket
 
 _TURNED = re.compile(
     r"\b(too late|expired?|lapsed?|is over|was over|miss(ed)?|outside|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late|"
-    r"after (the|its|their) (\w+ )?(window|deadline|period|time)|fuera de plazo|demasiado tarde|tarde|vencid[oa]|caducad[oa]|pasad[oa] (el|de) plazo|no tiene derecho|refuse[ds]?|den(y|ied)|reject(ed)?|declined?|not (entitled|eligible|covered|allowed)|ineligible|already over|over when)\b"
+    r"after (the|its|their) (\w+ )?(window|deadline|period|time)|fuera de plazo|demasiado tarde|tarde|vencid[oa]|caducad[oa]|pasad[oa] (el|de) plazo|no tiene derecho|refuse[ds]?|den(y|ied)|reject(ed)?|declined?|not (entitled|eligible|covered|allowed|\w+able)|ineligible|already over|over when)\b"
 )
 """Words of a question whose literal yes means that the time is over."""
 
 
 _WHEN = re.compile(
     r"\b((until|till|by|since) when|when (is|does|do|will|can|must|should|did) .*\b(last|latest|end|ends|over|expires?|closes?|lapses?|due|run out|deadline)|"
+    r"(has|is|did|was) (the|its|their) (\w+ )?(window|deadline|period|time) .*\b(closed?|end(ed)?|expired?|over|passed|run out|open)|"
     r"(last|latest) (day|date|moment)|what (is|was) the (last|latest|deadline|due)|how (long|much longer|much (more )?time|many (more )?days)|"
     r"deadline|hasta cuando|hasta que dia)\b"
 )
@@ -27,7 +29,7 @@ _WHEN = re.compile(
 _ASKED_ON = re.compile(
     r"\b(still|request(ed|s)?|ask(ed|s)?|asking|claim(ed|s)?|entitled|eligible|in time|on time|too late|possible|okay?)\b.*\b(on|by|of) (\d|[a-z]+ \d)"
 )
-_DEMANDS = frozenset(stems("request claim application report"))
+DEMANDS = frozenset(stems("request claim application report"))
 """Words of an action's name that say that the customer asked."""
 _INDIRECT = re.compile(
     r"\b(check|know|knows|tell|see|ask|asks|asked|asking|sure|wonder(ing)?|confirm)( \w+)? if\b"
@@ -68,6 +70,8 @@ class Case:
     """Durations that the question states."""
     beside: tuple[str, ...] = ()
     """Words of the question that the rule does not speak of."""
+    unread: bool = False
+    """The question supposes something that could not be read."""
     focus: bool = True
     """The question asks whether or how long, not who, where or how much."""
     when: bool = False
@@ -120,9 +124,10 @@ def case_in(
             continue
         if after and day < after and str(day.year) not in atom.text:
             day = day.replace(year=day.year + 1)
-        before = set(stems(text[max(seen, atom.start - 45) : atom.start].rpartition(",")[2]))
+        said = text[max(seen, atom.start - 45) : atom.start].rpartition(",")[2]
+        before = set(stems(said))
         seen = atom.end
-        anchor = next((name for name in anchors if set(stems(name)) & before), None)
+        anchor = next((n for n in anchors if set(stems(n)) & before or n in anchors_in(said)), None)
         if anchor:
             events[anchor] = day
         else:
@@ -153,8 +158,11 @@ def put(text: str, case: Case, vocabulary: Mapping[str, Collection[str]], now: d
         stated=tuple(atom for atom in atoms(text) if atom.kind == "duration"),
     )
     others = _other_values(text, case, vocabulary) if case.evidence else {}
-    if case.evidence and (_SUPPOSES.search(_INDIRECT.sub(" ", plain)) or _asked_anew(text, case, now)):
-        return _supposing(text, case, others, now)
+    supposes = bool(_SUPPOSES.search(_INDIRECT.sub(" ", plain)))
+    if case.evidence and (supposes or _moved(text) or _asked_anew(text, case, now)):
+        supposing = _supposing(text, case, others, now)
+        unread = supposes and not supposing.supposed and bool(case.stated)
+        return replace(supposing, unread=unread)
     label = f"{case.label[0].upper()}{case.label[1:]}"
     return replace(
         case,
@@ -170,8 +178,8 @@ def _supposing(text: str, case: Case, others: Mapping[str, str], now: datetime) 
     asked = said.actions.get("request")
     moved = _moved(text)
     actions = {name: asked or moment + moved for name, moment in case.actions.items()}
-    first = next((moment for name, moment in actions.items() if _DEMANDS & set(stems(name))), asked)
-    recorded = next((moment for name, moment in case.actions.items() if _DEMANDS & set(stems(name))), None)
+    first = next((moment for name, moment in actions.items() if DEMANDS & set(stems(name))), asked)
+    recorded = next((moment for name, moment in case.actions.items() if DEMANDS & set(stems(name))), None)
     supposed = [f"{name} {value} instead of {case.facts[name]}" for name, value in others.items()]
     supposed += [f"the {name} on {format_date(day)}" for name, day in said.events.items()]
     if first and (asked or moved):
@@ -207,16 +215,17 @@ def _day(moment: date | datetime) -> date:
 
 def _moved(text: str) -> timedelta:
     """Return by how much a question moves an action: "two days earlier" is minus two days."""
-    for atom in atoms(text):
-        then = re.match(r"\W*(earlier|sooner|before\b(?! the)|later|afterwards)", text[atom.end :])
-        if atom.kind == "duration" and then:
-            amount, unit = atom.value.split()
-            span = {"hour": timedelta(hours=1), "week": timedelta(weeks=1)}.get(unit, timedelta(days=1))
-            return (
-                int(amount) * span * (1 if then[1] in ("later", "afterwards") else -1)
-                if amount.isdigit()
-                else timedelta()
-            )
+    spans = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
+    for atom in atoms(re.sub(r"\ban? (?=(?:day|week|hour) (?:earlier|sooner|later))", "one ", text)):
+        then = re.search(
+            r"\W*(earlier|sooner|later|afterwards)\b",
+            text[text.find(atom.text.split()[-1], atom.start) :][:40],
+        )
+        if atom.kind != "duration" or not then:
+            continue
+        amount, unit = atom.value.split()
+        if amount.isdigit() and unit in spans:
+            return int(amount) * spans[unit] * (1 if then[1] in ("later", "afterwards") else -1)
     return timedelta()
 
 

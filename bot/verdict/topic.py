@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from bot.gate import asks
-from bot.verdict.case import Case
+from bot.verdict.case import DEMANDS, Case
 from ingest.atoms import MONTHS, atoms, mentions, stems, words
 
 GENERIC = frozenset(
@@ -20,7 +20,7 @@ GENERIC = frozenset(
         "answer answered cliente tiene derecho plazo puede instead faq faqs docs documentation article page correct true sure check "
         "confirm need needs want wants try tell told think thought mate guys folks cheers hey quick urgent really actually exactly "
         "ok late too past fuera tarde over before earlier sooner later afterwards been had would suppose supposing assume assuming imagine "
-        "miss missed refused denied rejected declined lapsed overdue qualify qualified made within during hi hello thanks thank wondering obliged run runs ran out left leave leaves remain remaining slack spare outside isn isnt aren doesn didn hasn wasn weren not anything something nothing refuse kindly colleague boss friend word words reply short only just simply plain good fine okay go through process processed "
+        "miss missed refused denied rejected declined lapsed overdue qualify qualified pay paid keep made within during hi hello thanks thank wondering obliged run runs ran out left leave leaves remain remaining slack spare outside isn isnt aren doesn didn hasn wasn weren not anything something nothing refuse kindly colleague boss friend word words reply short only just simply plain good fine okay go through process processed "
         "honour honor owe owed owes grant granted issue issued due offer offered full fully whole money ticket's yes no "
         "según dice todavía aún hoy recibir dar"
     )
@@ -33,7 +33,7 @@ ACTS = GENERIC | frozenset(stems("claim claimed request requested application re
 
 _POINTS = re.compile(
     r"\b(entitled?|eligib\w+|qualif\w+|in time|on time|late|windows?|deadlines?|until when|by when|(last|final|latest) (day|date)|time|left|slack|within|outside|"
-    r"overdue|expired?|lapsed?|owed?|refused?|deny|denied|rights?|rules?|ask(ed)?|(get|gets|have|has|receive) (\S+ ){1,4}back|tiene derecho|derecho|plazo)\b"
+    r"overdue|expired?|lapsed?|owed?|refused?|deny|denied|rights?|rules?|ask(ed)?|request(ed)?|claim(ed)?|(get|gets|have|has|receive) (\S+ ){1,4}back|tiene derecho|derecho|plazo)\b"
 )
 _OTHER_FOCUS = re.compile(
     r"\b(who|whom|whose|where|why|quien|donde|por que|cuanto dinero|"
@@ -98,6 +98,12 @@ def heads(topic: frozenset[str], actions: Collection[str]) -> list[tuple[str, fr
         if wanted and wanted <= topic:
             found.append((action, wanted))
     return found
+
+
+def demanded(action: str) -> frozenset[str]:
+    """Return what a declared action asks for, the refund of a "refund request"; empty where it is the desk's own act."""
+    said = frozenset(stems(action))
+    return said - ACTS if said & DEMANDS else frozenset()
 
 
 def points(text: str) -> bool:

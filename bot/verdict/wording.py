@@ -68,13 +68,11 @@ def _apply(
     rule = best.rule
     own, ticket = cite(best.chunk.id), cite(case.evidence)
     why = f"Rule applied: {_place(rule)}: {_quote(rule)} {own}."
-    before = _supposing(case)
+    before = _before(case, rule)
     if rule.amount is None or rule.unit is None:
         allowed = rule.polarity == "allows"
         said = "sets no time limit" if allowed else "gives no such right"
-        text = (
-            f"{before}{_outright(allowed, case)}For {_who(case, best)} the rule {said} {ticket}{own}. {why}"
-        )
+        text = f"{before}{_outright(allowed, case, rule)}For {_who(case, best)} the rule {said} {ticket}{own}. {why}"
         return _verdict("yes" if allowed else "no", text, best, others, case)
     event = event_of(rule, case, bool(action))
     if event is None:
@@ -108,10 +106,6 @@ def _apply(
     return _verdict("yes" if met else "no", text, best, others, case, gaps)
 
 
-def _supposing(case: Case) -> str:
-    return f"Supposing {' and '.join(case.supposed)}: " if case.supposed else ""
-
-
 def _corrections(case: Case, rule: Rule) -> tuple[str, ...]:
     """Return what has to be put right before the answer: a wrong premise, or a duration that is not the rule's."""
     if rule.amount is None or rule.unit is None:
@@ -124,16 +118,35 @@ def _corrections(case: Case, rule: Rule) -> tuple[str, ...]:
     )
 
 
-def _outright(allowed: bool, case: Case) -> str:
+def _outright(allowed: bool, case: Case, rule: Rule) -> str:
     premises = "".join(f"{premise}. " for premise in case.premises)
-    if not case.evidence or _neutral(case):
+    if not case.evidence or _neutral(case, rule):
         return premises
     return f"{premises}{'Yes' if allowed is not case.turned else 'No'}. "
 
 
-def _neutral(case: Case) -> bool:
-    """Tell whether the question asks for more than the rule says, so that no yes or no of the rule's answers it."""
-    return bool(case.beside) or not case.focus
+def _neutral(case: Case, rule: Rule) -> bool:
+    """Tell whether the question asks for more than the rule says, so that no yes or no of the rule's answers it.
+
+    A target of hours is met or missed, whatever else is asked.
+    """
+    target = rule.unit in ("hour", "business_hour")
+    return (bool(case.beside) and not target) or not case.focus or case.unread
+
+
+def _before(case: Case, rule: Rule) -> str:
+    """Return what has to be said first: what the question supposes, or that its yes or no is not the rule's to give."""
+    if case.supposed:
+        return f"Supposing {' and '.join(case.supposed)}: "
+    if case.beside and _neutral(case, rule):
+        return f"The rule does not speak of {_named(case.beside)}. What it says: "
+    if case.unread:
+        return "What the question supposes could not be read. What the record says: "
+    return "" if case.focus else "As for the time limit: "
+
+
+def _named(said: Sequence[str]) -> str:
+    return ", ".join(f"“{word}”" for word in said)
 
 
 def _lead(met: bool, case: Case, rule: Rule, end: date | datetime) -> str:
@@ -148,8 +161,8 @@ def _lead(met: bool, case: Case, rule: Rule, end: date | datetime) -> str:
     )
     if wrong := _corrections(case, rule):
         return f"{'. '.join(wrong)}. By the rule that applies {said}. "
-    if _neutral(case):
-        return f"By the time limit alone {said}. " if case.focus else ""
+    if _neutral(case, rule):
+        return ""
     if case.when:
         return f"Until {format_date(end)}. "
     if case.turned is None:
@@ -206,18 +219,17 @@ def _verdict(
         notes.append(
             f"{case.label[0].upper()}{case.label[1:]} ended with: “{case.outcome}” {cite(case.evidence)}."
         )
-    if case.beside:
-        named = ", ".join(f"“{word}”" for word in case.beside)
-        gaps = (*gaps, f"the rule does not speak of {named}")
+    if case.beside and _neutral(case, best.rule):
+        gaps = (*gaps, f"what the sources say of {_named(case.beside)}, as far as it is not quoted here")
     own = [case.evidence] if case.evidence else []
     return Verdict(
-        decision="rule" if _neutral(case) and decision in ("yes", "no") else decision,
+        decision="rule" if _neutral(case, best.rule) and decision in ("yes", "no") else decision,
         text=" ".join([text, *notes]),
         used=tuple(dict.fromkeys([*own, best.chunk.id, *overruled])),
         rule=best.rule,
         facts=dict(case.facts),
         gaps=gaps,
-        beside=case.beside,
+        beside=case.beside if _neutral(case, best.rule) else (),
         overruled=tuple(overruled),
     )
 

@@ -100,6 +100,7 @@ def test_two_true_halves_of_a_source_make_no_true_sentence(text: str) -> None:
     [
         "A link to reset a password is valid for 60 minutes and works once [4].",
         "60 minutes [4].",
+        "Security, Refunds: “Function: Backups a day; Team: 1; Business: 4” [4]",
         "Security: “People are signed out after 12 hours without activity.” [4]",
     ],
 )

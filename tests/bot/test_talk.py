@@ -35,6 +35,19 @@ def test_small_talk_in_other_words(talk: Talk, text: str, meta: str) -> None:
     assert (small_talk(text) or talk.meta(text, NAMES)) == meta
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How many tickets were opened on a weekend?",
+        "When did we answer?",
+        "What did we do with it?",
+        "Is it urgent?",
+    ],
+)
+def test_what_speaks_of_the_desks_work_is_a_question(talk: Talk, text: str) -> None:
+    assert talk.meta(text, NAMES) is None
+
+
 def test_no_question_of_the_sample_is_small_talk(talk: Talk) -> None:
     questions = [q for q in read(sample() / "questions-dev.jsonl") if q.type != "smalltalk_meta"]
     assert len(questions) > 100
