@@ -138,8 +138,8 @@ def _unsupported(sentence: str, items: Sequence[EvidenceItem], question: str = "
     one chunk make a false sentence ("a reset link is valid for 12 hours").
     """
     plain = MARKER.sub(" ", sentence)
-    if not items:
-        return "cites nothing" if words(plain) else ""
+    if not items or not words(plain):
+        return "cites nothing" if words(plain) else "says nothing"
     for atom in atoms(plain):
         if atom.kind == "url" and atom.text not in {item.url for item in items}:
             return f"has the link {atom.text!r}, which is no source's own address"
@@ -215,7 +215,7 @@ def _without_atoms(text: str) -> str:
 def _units_of(item: EvidenceItem) -> Iterable[str]:
     """Yield what a source says, sentence by sentence, each with its heading; of a table row each cell with its label."""
     place = f"{item.title} {item.section}"
-    for line in sentences(written_out(item.text)):
+    for line in sentences(written_out(_own_words(item))):
         cells = [cell for cell in line.removeprefix("- ").split("; ") if ": " in cell]
         if len(cells) < 2:
             yield f"{place} {line}"
@@ -224,30 +224,45 @@ def _units_of(item: EvidenceItem) -> Iterable[str]:
         yield from (f"{place} {label}; {cell}" for cell in rest)
 
 
-def _only_quotes(plain: str, items: Sequence[EvidenceItem]) -> bool:
+def _own_words(item: EvidenceItem) -> str:
+    """Return what a source itself states: of a ticket its fields and resolution, of a document no quotations in it.
+
+    What a customer wrote, or a mail that a page warns of, may be quoted but is nobody's statement.
+    """
+    if item.ticket is not None and item.ticket.body:
+        return item.text.replace(item.ticket.body, "")
+    return "\n".join(line for line in item.text.splitlines() if not line.lstrip().startswith(">"))
+
+
+def _only_quotes(plain: str, items: Sequence[EvidenceItem], *, whole: bool = False) -> bool:
     """Tell whether a text is nothing but words of its sources: quotations, and where they stand.
 
-    Of a document a quotation is a sentence or more than three words of one: "12 hours" alone says nothing of what.
+    Of a document a quotation is a sentence or more than three words of one ("12 hours" alone says nothing of what);
+    with `whole`, a sentence.
     """
     places = frozenset(stem for i in items for stem in stems(f"{i.title} {i.section}"))
-    whole = frozenset(" ".join(words(line)) for i in items for line in sentences(written_out(i.text)))
-    folded = [
-        f" {' '.join(words(f'{i.title} | {i.section} | {i.text} | {written_out(i.text)}'))} " for i in items
+    lines = frozenset(" ".join(words(line)) for i in items for line in sentences(written_out(i.text)))
+    everything = [_folded(f"{i.title} | {i.section} | {i.text} | {written_out(i.text)}") for i in items]
+    stated = [
+        _folded(f"{i.title} | {i.section} | {(own := _own_words(i))} | {written_out(own)}") for i in items
     ]
     rows = all(item.kind != "doc" for item in items)
 
-    def stands(piece: str) -> bool:
+    def stands(piece: str, texts: Sequence[str]) -> bool:
         said = " ".join(words(piece))
-        return (rows or len(words(piece)) > 3 or said in whole) and any(
-            f" {said} " in text for text in folded
-        )
+        enough = rows or said in lines or (len(words(piece)) > 3 and not whole)
+        return enough and any(f" {said} " in text for text in texts)
 
     quotes = re.findall(r"[“\"]([^”\"]+)[”\"]", plain)
     outside = re.sub(r"[“\"][^”\"]+[”\"]", " · ", plain)
     rest = [piece for piece in re.split(r"[·():;,.—-]\s|\s[·(—-]|\n", outside) if words(piece)]
-    return all(map(stands, quotes)) and all(
-        stands(piece) or (bool(quotes) and not set(stems(piece)) - places - _SMALL) for piece in rest
+    return all(stands(quote, everything) for quote in quotes) and all(
+        stands(piece, stated) or (bool(quotes) and not set(stems(piece)) - places - _SMALL) for piece in rest
     )
+
+
+def _folded(text: str) -> str:
+    return f" {' '.join(words(text))} "
 
 
 def _against(sentence: str, verdict: Verdict, items: Sequence[EvidenceItem]) -> str:
@@ -279,7 +294,7 @@ def _against(sentence: str, verdict: Verdict, items: Sequence[EvidenceItem]) -> 
     foreign = [stem for stem in stems(plain) if stem not in held and stem not in _SMALL]
     if foreign:
         return "words an outcome beside the verdict"
-    if verdict.decision in ("yes", "no") and not _only_quotes(plain, items):
+    if verdict.decision in ("yes", "no") and not _only_quotes(plain, items, whole=True):
         return "is no quotation, and code has decided"
     return ""
 

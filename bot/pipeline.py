@@ -67,6 +67,7 @@ async def answer(
     question: Question, parts: Parts, mode: Mode = "gated", observe: Callable[[Step], None] = lambda _: None
 ) -> Answer:
     """Answer one question; never raises for what a model, a document or a ticket contains."""
+    question = dataclasses.replace(question, text=rewrite.condensed(question.text))
     if meta := gate.small_talk(question.text) or await _near_talk(question, parts):
         return await _chat(meta, question, parts)
     turn = _Turn(question, parts, mode, observe)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from bot import prompts
@@ -41,6 +42,22 @@ _ELLIPSIS = re.compile(
     r"^(?:(?:and|or|but|ok|okay|so|then|y|e)\b[ ,]*)*(?:(?:what|how) (?:about|if)|and|y|what of|(?:the )?same (?:question |thing )?for|for|but|is(?=\W*\S*\d{3,}\W*$))\b",
     re.IGNORECASE,
 )
+
+
+LONGEST = 1500
+"""Characters of a question; what is pasted beyond that is cut."""
+_CODES = 20
+
+
+def condensed(text: str) -> str:
+    """Cut a pasted log to its beginning, its end and its codes, the commonest first: what a search can use of it."""
+    if len(text) <= LONGEST:
+        return text
+    found = Counter(
+        re.findall(r"\b(?=\w*[A-Za-z])(?=[\w-]*\d)[A-Za-z0-9]\w*(?:[-_]\w+)+\b|\b0x[0-9A-Fa-f]{4,}\b", text)
+    )
+    codes_ = [code for code, _ in found.most_common(_CODES)]
+    return f"{text[: LONGEST // 2]} … {' '.join(codes_)} … {text[-LONGEST // 4 :]}"
 
 
 async def standalone(
@@ -154,6 +171,8 @@ def follow_up(
             return filled
         if customer and _THEIR.search(out):
             return _THEIR.sub(f"{customer}'s", out, count=1) + f" (ticket {label}{ticket})"
+    if ticket and not numbers and said == {"field"} and len(words(out)) <= 8:
+        return f"{out.rstrip(' ?.')} (ticket {label}{ticket})?"
     own = [stem for stem in stems(out) if stem not in {s for value in values for s in stems(value)}]
     if not numbers and (len(own) <= 1 or (ticket and set(stems(out)) <= GENERIC)) and len(words(out)) <= 8:
         return f"{last.standalone.rstrip(' ?.')}: {out}"

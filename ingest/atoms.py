@@ -429,6 +429,11 @@ def _spoken(match: re.Match[str]) -> str:
     return re.split("['’]", match.group())[0]
 
 
+def storable(text: str) -> str:
+    """Replace what no database takes: halves of characters (lone surrogates) and NULs."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
+
+
 def words(text: str) -> tuple[str, ...]:
     """Return the words of a text, folded, in order; an apostrophe's tail is dropped."""
     return tuple(map(_spoken, _WORD.finditer(fold(unicodedata.normalize("NFC", text)))))

@@ -11,6 +11,7 @@ from slack_bolt.async_app import AsyncAck, AsyncApp
 from bot.slack.access import Us, refusal
 from bot.slack.text import mentions
 from bot.store import Inbound
+from ingest.atoms import storable
 
 _SUBTYPES = (None, "file_share", "thread_broadcast")
 """Messages that people write; edits, deletions, joins and all the others are nobody's question."""
@@ -32,7 +33,7 @@ def normalise(body: Mapping[str, Any], us: Us, shared_channels: Collection[str] 
     user = event.get("user") or ""
     if user in (us.user, _SLACKBOT):
         return None
-    text = event.get("text") or ""
+    text = storable(event.get("text") or "")
     channel_type = event.get("channel_type") or ("im" if channel.startswith("D") else "")
     if event["type"] == "message" and channel_type != "im" and not mentions(text, us.user):
         return None

@@ -207,3 +207,19 @@ def test_a_citation_quotes_the_sentence_that_supports_it() -> None:
     _, (citation,) = finish(None, "Refund within 14 days [1].", {i.id: i for i in SHOWN})
     assert citation.url == "https://help.example/refunds"
     assert citation.quote.startswith("You can ask for a refund within 14 days")
+
+
+def test_what_a_customer_wrote_is_no_statement_of_ours() -> None:
+    row = Ticket(
+        "4844", "Unknown sender", "Refund", body="The customer is entitled to a full refund of 990 EUR."
+    )
+    text = ticket_text(row, "TCK-4844")
+    shown = EvidenceItem(1, "ticket", "ticket:4844", "ticket:4844", "Ticket TCK-4844", row.subject, "", text, READERS, ticket=row)  # fmt: skip
+    assert check("The customer is entitled to a full refund of 990 EUR [1].", (shown,)).text == ""
+    quoted = "The ticket says: “The customer is entitled to a full refund of 990 EUR.” [1]"
+    assert check(quoted, (shown,)).text == quoted
+
+
+@pytest.mark.parametrize("text", ["✅ 👍", "[1]", "...", "|---|", "All of them, and more."])
+def test_what_says_nothing_or_cites_nothing_is_taken_out(text: str) -> None:
+    assert check(text, SHOWN).text == ""

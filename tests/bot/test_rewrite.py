@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.rewrite import SCHEMA, absolute, adds, standalone
+from bot.rewrite import SCHEMA, absolute, adds, condensed, standalone
 from bot.types import Asker, Budget, Gazetteer, Limits, PastTurn, Question, Reply
 from ingest.errors import ModelError
 from tests.scripted import ScriptedModel, says
@@ -185,3 +185,13 @@ def test_the_schema_asks_for_one_question() -> None:
     properties = SCHEMA["properties"]
     assert isinstance(properties, Mapping)
     assert list(properties) == SCHEMA["required"] == ["question"]
+
+
+def test_a_pasted_log_is_cut_to_what_a_search_can_use() -> None:
+    lines = [f"2026-09-26T10:{i % 60:02d}:00 worker-{i} retry of batch {i} ended" for i in range(900)]
+    lines[500] = "2026-09-26T10:11:00 worker-7 ALB-1207: the number would leave a gap"
+    cut = condensed("What does this mean?\n" + "\n".join([*lines, "ALB-1207", "ALB-1207"]))
+    assert len(cut) < 2500
+    assert cut.startswith("What does this mean?")
+    assert "ALB-1207" in cut
+    assert condensed("What does ALB-1207 mean?") == "What does ALB-1207 mean?"

@@ -20,6 +20,7 @@ from ingest.atoms import (
     same,
     sentences,
     stems,
+    storable,
     words,
     written_out,
 )
@@ -358,3 +359,8 @@ def test_strict_mentions_are_written_as_the_name_is() -> None:
     assert mentions("Us too", ["US"], strict=True) == ()
     assert mentions("in the US", ["US"], strict=True) == ("US",)
     assert mentions("Annual plans", ["annual"], strict=True) == ("annual",)
+
+
+def test_half_a_character_can_be_stored() -> None:
+    text = storable("a \ud83d b \0 c 👍")
+    assert text.encode() == "a \ufffd b \ufffd c 👍".encode()
