@@ -192,11 +192,17 @@ def test_an_arm_that_is_down_is_named_and_the_others_answer(
 def test_a_server_that_hangs_is_left_at_the_deadline(
     server: ElasticServer, index: ElasticIndex, how: Any
 ) -> None:
-    server.say("/_msearch", Reply(200, {}, how=how))
+    hanging = Reply(200, {}, how=how)
+    server.say("/_msearch", hanging)
     found = rank(index, "zeppelin E-1234", seconds=0.3)
     assert found.arms == {}
     assert set(found.failed) == set(ARMS)
     assert all(reason.startswith("late") for reason in found.failed.values())
+    # Nor does it wait where there is no code to search for, or nothing was found and the alias is looked at again.
+    assert set(rank(index, "zeppelin", seconds=0.3).failed) == {"lexical", "dense"}
+    server.replies.clear()
+    server.say("/fake", hanging)
+    assert set(rank(index, "zeppelin E-1234", seconds=0.3).failed) == set(ARMS)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +244,7 @@ def test_a_busy_server_gets_the_refused_rows_again_and_no_others(
     done = {"status": 201, "_seq_no": 1, "_primary_term": 1}
     server.say(
         BULK,
-        error(429, "es_rejected_execution_exception", "whole request"),
+        error(503, "unavailable_shards_exception", "primary shard is not active"),
         Reply(200, {"items": [{"create": done}, {"index": rejected}, {"index": {"status": 201}}]}),
         Reply(0),
     )
@@ -254,6 +260,7 @@ def test_a_busy_server_gets_the_refused_rows_again_and_no_others(
     "reply",
     [
         error(429, "circuit_breaking_exception", "[request] Data too large"),
+        error(429, "es_rejected_execution_exception", "rejected execution of coordinating operation"),
         Reply(413, b"", {"Content-Type": "text/plain"}),
     ],
 )
@@ -264,6 +271,22 @@ def test_a_request_that_is_too_large_is_halved(
     write(index, "docs:a", *[f"zeppelin {i}" for i in range(7)])
     assert server.bulks == [2, 2, 4, 1]
     assert len(ids(rank(index, "zeppelin"), "lexical")) == 7
+
+
+def test_a_row_that_no_request_can_hold_is_a_document_that_is_refused(
+    server: ElasticServer, index: ElasticIndex
+) -> None:
+    carried = server.answer
+
+    def narrow(method: str, path: str, body: str, *more: Any) -> Reply:
+        return Reply(413, b"") if len(body) > 20_000 else carried(method, path, body, *more)
+
+    server.answer = narrow  # type: ignore[method-assign]
+    write(index, "docs:a", "zeppelin")
+    with pytest.raises(DocumentRefused, match=r"'docs:a'.*1 of its 3 chunks.*too_large"):
+        write(index, "docs:a", "submarine", "x" * 20_000, "airship", revision="2")
+    assert index.revisions("docs") == {"docs:a": "1"}
+    assert len(server.rows) == 2
 
 
 def test_a_lost_answer_is_asked_for_again(server: ElasticServer, index: ElasticIndex) -> None:

@@ -40,6 +40,8 @@ _PAGE = 1000
 _MIXED = 6
 """Times a search is asked when its arms saw different states of the index, before what came is taken."""
 _PROBE_SECONDS = 10.0
+_LIST_SECONDS = 15.0
+"""How long the list of documents may take: somebody waits for it."""
 _PROBE = Where(readers=frozenset({"nobody"}))
 _REBUILD = "run `twohop index --rebuild`"
 
@@ -90,12 +92,12 @@ class _Generation:
         rows = self._rows([{"term": {"source": source}}], ["uri", "revision"])
         return {row["uri"]: row["revision"] for row in rows}
 
-    def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
+    def documents(self, where: Where, deadline: float) -> tuple[DocumentInfo, ...]:
         wanted = [
             *query.filters(Where(where.readers, where.kind, in_force_on=where.in_force_on)),
             {"exists": {"field": "source"}},
         ]
-        found = [mapping.info(row) for row in self._rows(wanted, [])]
+        found = [mapping.info(row) for row in self._rows(wanted, [], deadline)]
         return tuple(sorted(found, key=lambda info: (info.title.casefold(), info.uri)))
 
     def replace(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors, now: datetime) -> None:
@@ -137,7 +139,7 @@ class _Generation:
             record.write(None, before=[Operation(id_) for id_ in mapping.chunk_ids(row["versions"])])
 
     def flush(self) -> None:
-        answer = self.wire.write(lambda client: client.indices.refresh(index=self.index))
+        answer = self.wire.ask(lambda client: client.indices.refresh(index=self.index))
         if answer["_shards"]["failed"]:
             raise IndexingError(
                 f"{self.index!r} could not be made visible: {answer['_shards']}; try again when the cluster is well"
@@ -157,18 +159,17 @@ class _Generation:
         """Rank in one round trip; `at` is what is searched, `accept` raises _Mixed for indices that it is not."""
         text = text.encode("utf-8", "replace").decode()
         arms: list[Arm] = ["lexical", "codes"] if vector is None else ["lexical", "dense", "codes"]
-        for _ in range(_MIXED):
-            found, failed = self._searched(text, vector, k, where, deadline, arms, at or self.index)
-            if not found:
-                break
+        for attempt in range(1, _MIXED + 1):
+            found, failed, answered = self._searched(text, vector, k, where, deadline, arms, at or self.index)
             hits = [hit for ranking in found.values() for hit in ranking]
             try:
-                accept(frozenset(hit.index for hit in hits))
-                _refuse_mixed(hits)
-                break
+                if answered:
+                    accept(frozenset(hit.index for hit in hits))
+                    _refuse_mixed(hits)
             except _Mixed:
-                if time.monotonic() >= deadline:
-                    break
+                if attempt < _MIXED and time.monotonic() < deadline:
+                    continue
+            break
         return Rankings({arm: _unique(ranking) for arm, ranking in found.items()}, failed)
 
     def _searched(
@@ -180,13 +181,14 @@ class _Generation:
         deadline: float,
         arms: Sequence[Arm],
         at: str,
-    ) -> tuple[dict[Arm, list[Found]], dict[Arm, str]]:
+    ) -> tuple[dict[Arm, list[Found]], dict[Arm, str], bool]:
+        """Return what each arm found, why the others failed, and whether the server answered at all."""
         found: dict[Arm, list[Found]] = {}
         failed: dict[Arm, str] = {}
         bodies: dict[Arm, dict[str, Any]] = {}
         seconds = deadline - time.monotonic()
         if seconds <= 0:
-            return {}, dict.fromkeys(arms, "late: the deadline passed before it began")
+            return {}, dict.fromkeys(arms, "late: the deadline passed before it began"), False
         for arm in arms:
             try:
                 body = _body(arm, text, vector, self.dimensions, k, where)
@@ -198,19 +200,18 @@ class _Generation:
             else:
                 bodies[arm] = query.limited(body, k, seconds)
         if not bodies:
-            return found, failed
+            return found, failed, False
         searches: list[dict[str, Any]] = [part for body in bodies.values() for part in ({"index": at}, body)]
         try:
             answers = self.wire.ask(lambda client: client.msearch(searches=searches), deadline=deadline)
         except IndexingError as error:
-            late = "late: " if time.monotonic() >= deadline else ""
-            return found, failed | dict.fromkeys(bodies, f"{late}{error}")
+            return found, failed | dict.fromkeys(bodies, _late(error, deadline)), False
         for arm, answer in zip(bodies, answers["responses"], strict=True):
             try:
                 found[arm] = query.read(answer)
             except ArmFailed as error:
                 failed[arm] = str(error)
-        return found, failed
+        return found, failed, bool(found.keys() & bodies.keys())
 
     def incomplete(self) -> str:
         """Return why this index does not hold what its records say, empty where it does."""
@@ -232,7 +233,7 @@ class _Generation:
         return ""
 
     def _rows(
-        self, wanted: Sequence[Mapping[str, Any]], fields: Sequence[str]
+        self, wanted: Sequence[Mapping[str, Any]], fields: Sequence[str], deadline: float | None = None
     ) -> Iterator[Mapping[str, Any]]:
         """Return documents' rows in the order of their uris, a page at a time."""
         after: list[Any] | None = None
@@ -246,7 +247,8 @@ class _Generation:
                     search_after=after,
                     source=list(fields) or True,
                     track_total_hits=False,
-                )
+                ),
+                deadline=deadline,
             )
             if answer["timed_out"] or answer["_shards"]["failed"]:
                 raise IndexingError(
@@ -368,12 +370,23 @@ class ElasticIndex:
         self, query: str, vector: Sequence[float] | Vectors | None, k: int, where: Where, deadline: float
     ) -> Rankings:
         """Return the separate rankings, at most `k` each, best first."""
-        known = self._known or self._live()
-        return known.rank(query, vector, k, where, deadline, at=self._settings.prefix, accept=self._accept)
+        arms: tuple[Arm, ...] = ("lexical", "codes") if vector is None else ("lexical", "dense", "codes")
+        try:
+            known = self._known or self._live(deadline)
+            return known.rank(
+                *(query, vector, k, where, deadline),
+                at=self._settings.prefix,
+                accept=lambda indices: self._accept(indices, deadline),
+            )
+        except IdentityMismatch:
+            raise
+        except IndexingError as error:
+            return Rankings({}, dict.fromkeys(arms, _late(error, deadline)))
 
     def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
         """Return the documents of `where.kind` that these readers may read, in force if asked, by title."""
-        return self._live().documents(where)
+        deadline = time.monotonic() + _LIST_SECONDS
+        return self._live(deadline).documents(where, deadline)
 
     def rebuild(self) -> ElasticGeneration:
         """Start a new generation; raises IndexingError while another rebuild runs, in any process."""
@@ -420,6 +433,17 @@ class ElasticIndex:
         created = datetime.fromisoformat(described["created_at"])
         return GenerationInfo(self._names.generation(older[0]), created, True)
 
+    def sweep(self) -> tuple[str, ...]:
+        """Remove the generations that nothing points to; nothing while a rebuild is under way, or was a minute ago."""
+        try:
+            lease = self._lease("a rebuild is running")
+        except IndexingError:
+            return ()
+        try:
+            return self._sweep()
+        finally:
+            lease.release()
+
     def close(self) -> None:
         """Close the connections."""
         self._wire.close()
@@ -443,7 +467,7 @@ class ElasticIndex:
             {"remove": {"index": index, "alias": alias, "must_exist": False}} for index, alias in now - wanted
         ]
         actions += [{"add": {"index": index, "alias": alias}} for index, alias in wanted - now]
-        self._wire.write(lambda client: client.indices.update_aliases(actions=actions))
+        self._wire.ask(lambda client: client.indices.update_aliases(actions=actions))
 
     def published(self, index: str, lease: Lease) -> None:
         """Make an index the live generation and remove the oldest."""
@@ -458,9 +482,9 @@ class ElasticIndex:
         if index not in self._order():
             self._wire.ask(lambda client: client.indices.delete(index=index, ignore_unavailable=True))
 
-    def _live(self) -> _Generation:
+    def _live(self, deadline: float | None = None) -> _Generation:
         """Return the generation that the alias names now; raises IdentityMismatch for another one's content."""
-        described = self._described(self._settings.prefix)
+        described = self._described(self._settings.prefix, deadline)
         if not described:
             raise IndexingError(
                 f"the alias {self._settings.prefix!r} is missing in Elasticsearch {self._wire.url!r}; {_REBUILD}"
@@ -470,11 +494,11 @@ class ElasticIndex:
         self._known = self._generation(index, meta["dimensions"])
         return self._known
 
-    def _accept(self, indices: frozenset[str]) -> None:
+    def _accept(self, indices: frozenset[str], deadline: float) -> None:
         """Refuse hits of another generation than the live one, whose identity is looked at when it is new."""
         known = self._known
         if known is None or indices != {known.index}:
-            live = self._live()
+            live = self._live(deadline)
             if (indices and indices != {live.index}) or (known and known.index != live.index):
                 raise _Mixed
 
@@ -496,11 +520,13 @@ class ElasticIndex:
         found: Mapping[str, Any] = meta
         return found
 
-    def _described(self, name: str) -> Mapping[str, Any]:
+    def _described(self, name: str, deadline: float | None = None) -> Mapping[str, Any]:
         """Return mapping and aliases of each index that a name, an alias or a pattern means."""
         nothing: Any = {}
         found = self._wire.ask(
-            lambda client: client.indices.get(index=name, features=["aliases", "mappings"]), missing=nothing
+            lambda client: client.indices.get(index=name, features=["aliases", "mappings"]),
+            deadline=deadline,
+            missing=nothing,
         )
         return dict(found)
 
@@ -558,12 +584,14 @@ class ElasticIndex:
         lease.take()
         return lease
 
-    def _sweep(self) -> None:
-        """Remove the generations that nothing points to; called with the lease held."""
+    def _sweep(self) -> tuple[str, ...]:
+        """Remove the generations that nothing points to and return their names; called with the lease held."""
         named = set(self._order())
-        for index in self._described(f"{self._settings.prefix}-generation-*"):
-            if index not in named:
-                self.drop(index)
+        found = self._described(f"{self._settings.prefix}-generation-*")
+        orphans = [index for index in found if index not in named]
+        for index in orphans:
+            self.drop(index)
+        return tuple(map(self._names.generation, orphans))
 
 
 class ElasticGeneration:
@@ -629,6 +657,10 @@ def _body(
             return query.codes(text, where)
         case _:
             return query.dense(vector if vector is not None else (), dimensions, k, where)
+
+
+def _late(error: IndexingError, deadline: float) -> str:
+    return f"late: {error}" if time.monotonic() >= deadline else str(error)
 
 
 def _refuse_mixed(hits: Sequence[Found]) -> None:

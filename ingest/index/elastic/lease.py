@@ -44,12 +44,12 @@ class Lease:
 
     def take(self) -> None:
         """Take it and keep it alive; raises IndexingError while another holder is alive."""
-        self._wire.write(self._take)
+        self._wire.ask(self._take)
         self._stop = self._wire.start(self._beat)
 
     def renew(self) -> None:
         """Make sure that it is still ours; raises IndexingError where it is not."""
-        self._wire.write(self._write)
+        self._wire.ask(self._write)
 
     def release(self) -> None:
         """Let the next one in at once; where that cannot be said, the lease runs out by itself."""

@@ -24,18 +24,23 @@ from ingest.errors import ConfigError, IndexingError
 OLDEST = (8, 14)
 """Oldest server version that has all that is used here under its free licence."""
 
-_WRITE_SECONDS = 60.0
-"""How long a write is tried again while the server is busy or away."""
+_PATIENT_SECONDS = 60.0
+"""How long an index run tries again while the server is busy or away."""
 _REQUEST_SECONDS = 30.0
 _CHECK_SECONDS = 10.0
 """How long the first request may take: a start that cannot reach its index says so soon."""
-_READ_PAUSES = (0.1, 0.4)
-_WRITE_PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
-_LONG_PAUSE = 8.0
+_PAUSES = (0.1, 0.4)
+_PATIENT_PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
+_LONGEST_PAUSE = 8.0
 _BATCH_BYTES = 5_000_000
 _BATCH_OPERATIONS = 500
 _PASSING = frozenset({429, 502, 503, 504})
 """Statuses of a server that may be well a moment later."""
+
+_TOO_LARGE: Mapping[str, Any] = {
+    "status": 413,
+    "error": {"type": "too_large", "reason": "it is larger than the server takes in one request"},
+}
 
 T = TypeVar("T")
 Ask = Callable[[AsyncElasticsearch], Awaitable[T]]
@@ -110,26 +115,19 @@ class Wire:
         return version
 
     def ask(self, ask: Ask[T], *, deadline: float | None = None, missing: T | None = None) -> T:
-        """Return the answer to a request that reads, tried again a little while until `deadline` (monotonic seconds).
+        """Return the answer to a request that may be repeated.
 
-        `missing`, where given, is the answer to a 404.
+        `deadline` (monotonic seconds) is somebody waiting, for whom a server that is away is tried again only a little
+        while; without one it gets a minute, as a restart needs. `missing`, where given, is the answer to a 404.
         """
-        until = time.monotonic() + _REQUEST_SECONDS if deadline is None else deadline
+        until = time.monotonic() + _PATIENT_SECONDS if deadline is None else deadline
         try:
-            return self.run(self._persist(ask, until, _READ_PAUSES))
+            return self.run(self._persist(ask, until, _patience() if deadline is None else _PAUSES))
         except ApiError as error:
             if missing is not None and error.status_code == 404:
                 return missing
             raise self.explained(error) from error
         except TransportError as error:
-            raise self.explained(error) from error
-
-    def write(self, ask: Ask[T]) -> T:
-        """Return the answer to a request that may be repeated; a busy server gets a minute."""
-        until = time.monotonic() + _WRITE_SECONDS
-        try:
-            return self.run(self._persist(ask, until, chain(_WRITE_PAUSES, repeat(_LONG_PAUSE))))
-        except (ApiError, TransportError) as error:
             raise self.explained(error) from error
 
     def bulk(self, index: str, operations: Sequence[Operation]) -> Results:
@@ -187,43 +185,44 @@ class Wire:
     async def _bulk(self, index: str, operations: Sequence[Operation]) -> Results:
         waiting = deque(_batches(operations))
         results: Results = {}
-        pauses = chain(_WRITE_PAUSES, repeat(_LONG_PAUSE))
-        until = time.monotonic() + _WRITE_SECONDS
+        pauses = _patience()
+        until = time.monotonic() + _PATIENT_SECONDS
         while waiting:
             batch = waiting.popleft()
             # The client takes JSON that is ready, too, although its types do not say so.
             lines: list[Any] = [line for operation in batch for line in operation.lines()]
             problem: Exception | None = None
+            halves = False
             try:
                 answer = await self._client.options(request_timeout=_REQUEST_SECONDS).bulk(
                     index=index, operations=lines, require_alias=True
                 )
             except (ApiError, TransportError) as error:
-                if _too_much(error) and len(batch) > 1:
-                    middle = len(batch) // 2
-                    _log.info("Elasticsearch %s: %s; sending half as much", self.url, _said(error))
-                    waiting.extendleft((batch[middle:], batch[:middle]))
+                if isinstance(error, ApiError) and error.status_code == 413 and len(batch) == 1:
+                    results[batch[0].id] = _TOO_LARGE
                     continue
-                if not _passes(error):
+                if not _passes(error) and not _too_much(error):
                     raise
                 problem, again = error, batch
+                halves = _too_much(error) and len(batch) > 1
             else:
                 done = _sorted_out(batch, answer["items"])
                 results |= done
                 again = [operation for operation in batch if operation.id not in done]
                 if not again:
-                    pauses, until = (
-                        chain(_WRITE_PAUSES, repeat(_LONG_PAUSE)),
-                        time.monotonic() + _WRITE_SECONDS,
-                    )
+                    pauses = _patience()
+                    until = time.monotonic() + _PATIENT_SECONDS
                     continue
-            waiting.appendleft(again)
-            pause = next(pauses)
+            middle = len(again) // 2
+            waiting.extendleft([again[middle:], again[:middle]] if halves else [again])
+            said = _said(problem) if problem else f"{len(again)} of {len(batch)} rows were refused for now"
+            pause = 0.0 if halves and not _busy(problem) else next(pauses)
+            _log.info("Elasticsearch %s: %s; again in %s s", self.url, said, pause)
             if time.monotonic() + pause >= until:
                 if problem:
                     raise problem
                 raise IndexingError(
-                    f"Elasticsearch {self.url!r} was too busy for {_WRITE_SECONDS:.0f} s; "
+                    f"Elasticsearch {self.url!r} was too busy for {_PATIENT_SECONDS:.0f} s; "
                     "run `twohop index` again when it is less so"
                 )
             await asyncio.sleep(pause)
@@ -273,6 +272,10 @@ def _check_settings(settings: ElasticsearchSettings) -> None:
         )
 
 
+def _patience() -> Iterator[float]:
+    return chain(_PATIENT_PAUSES, repeat(_LONGEST_PAUSE))
+
+
 def _batches(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
     batch: list[Operation] = []
     size = 0
@@ -315,13 +318,18 @@ def _passes(error: Exception) -> bool:
     """Tell whether the same request may go well a moment later."""
     if isinstance(error, ApiError):
         return error.status_code in _PASSING and _type(error) != "cluster_block_exception"
-    return isinstance(error, Unreachable) and not _about_certificates(error)
+    return isinstance(error, ConnectionTimeout | Unreachable) and not _about_certificates(error)
 
 
 def _too_much(error: Exception) -> bool:
+    """Tell whether a smaller request may go well."""
     return isinstance(error, ApiError) and (
-        error.status_code == 413 or _type(error) == "circuit_breaking_exception"
+        error.status_code == 413 or _type(error) == "circuit_breaking_exception" or _busy(error)
     )
+
+
+def _busy(error: Exception | None) -> bool:
+    return isinstance(error, ApiError) and _type(error) == "es_rejected_execution_exception"
 
 
 def _about_certificates(error: TransportError) -> bool:
