@@ -109,7 +109,7 @@ def case_in(
 ) -> Case:
     """Read a case off the question itself: facet values it names, and dates that stand beside an anchor word.
 
-    A date without a year is the last one before `now`, or the first one that is not before `after`.
+    A date without a year is the last one before `now`; a request's is the first one that is not before `after`.
     """
     facts = {
         name: found[0]
@@ -122,8 +122,6 @@ def case_in(
     for atom in atoms(text):
         if atom.kind != "date" or (day := resolve_date(atom, now.date())) is None:
             continue
-        if after and day < after and str(day.year) not in atom.text:
-            day = day.replace(year=day.year + 1)
         said = text[max(seen, atom.start - 45) : atom.start].rpartition(",")[2]
         before = set(stems(said))
         seen = atom.end
@@ -131,7 +129,8 @@ def case_in(
         if anchor:
             events[anchor] = day
         else:
-            actions["request"] = day
+            turned = after and day < after and str(day.year) not in atom.text
+            actions["request"] = day.replace(year=day.year + 1) if turned else day
     return Case("this case", facts, events, actions)
 
 
