@@ -548,7 +548,9 @@ def test_another_identity_is_refused_with_both_and_the_command(open_index: OpenI
         assert expected in str(caught.value)
 
 
-def test_a_rebuild_mends_another_identity_and_a_running_process_refuses_it(open_index: OpenIndex) -> None:
+def test_a_rebuild_mends_another_identity_and_a_running_process_answers_from_what_it_has(
+    open_index: OpenIndex,
+) -> None:
     running = open_index()
     write(running, "docs:a", "zeppelin")
     new = open_index("new/model@64", for_rebuild=True)
@@ -556,7 +558,24 @@ def test_a_rebuild_mends_another_identity_and_a_running_process_refuses_it(open_
     write(generation, "docs:b", "submarine")
     generation.publish()
     assert everywhere(rank(new, "submarine")) == {"docs:b#0"}
+    for _ in range(2):
+        assert everywhere(rank(running, "zeppelin submarine")) == {"docs:a#0"}
+        assert [info.uri for info in running.documents(MEMBERS)] == ["docs:a"]
     with pytest.raises(IdentityMismatch):
-        rank(running, "zeppelin")
+        write(running, "docs:c", "airship")
     with pytest.raises(IdentityMismatch):
         new.rollback()
+    with pytest.raises(IdentityMismatch):
+        open_index()
+
+
+def test_a_sweep_removes_what_a_dead_rebuild_left_and_nothing_of_a_live_one(open_index: OpenIndex) -> None:
+    index, other = open_index(), open_index()
+    write(index, "docs:a", "zeppelin")
+    generation = index.rebuild()
+    assert other.sweep() == ()
+    generation.publish()
+    index.rollback()
+    assert other.sweep() == ("generation-2",)
+    assert other.sweep() == ()
+    assert everywhere(rank(other, "zeppelin")) == {"docs:a#0"}

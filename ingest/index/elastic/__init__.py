@@ -10,6 +10,7 @@ Nothing is visible before `flush`: readers see a run's changes all at once.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 import uuid
@@ -24,7 +25,7 @@ from ingest.config import ElasticsearchSettings
 from ingest.errors import DocumentRefused, IdentityMismatch, IndexingError
 from ingest.index import GenerationInfo, Vectors
 from ingest.index.elastic import mapping, query
-from ingest.index.elastic.lease import Lease
+from ingest.index.elastic.lease import Held, Lease
 from ingest.index.elastic.mapping import identity
 from ingest.index.elastic.query import ArmFailed, Found
 from ingest.index.elastic.wire import Operation, Wire, reason
@@ -44,6 +45,8 @@ _LIST_SECONDS = 15.0
 """How long the list of documents may take: somebody waits for it."""
 _PROBE = Where(readers=frozenset({"nobody"}))
 _REBUILD = "run `twohop index --rebuild`"
+
+_log = logging.getLogger(__name__)
 
 
 class _Mixed(Exception):
@@ -334,6 +337,8 @@ class ElasticIndex:
         self._new_id = new_id
         self._names = _Names(settings.prefix)
         self._known: _Generation | None = None
+        self._foreign = ""
+        """The live index where its identity is not ours."""
         self._wire = Wire(settings)
         try:
             self.server_version = self._wire.check()
@@ -372,12 +377,11 @@ class ElasticIndex:
         """Return the separate rankings, at most `k` each, best first."""
         arms: tuple[Arm, ...] = ("lexical", "codes") if vector is None else ("lexical", "dense", "codes")
         try:
-            known = self._known or self._live(deadline)
-            return known.rank(
-                *(query, vector, k, where, deadline),
-                at=self._settings.prefix,
-                accept=lambda indices: self._accept(indices, deadline),
-            )
+            try:
+                return self._ranked(query, vector, k, where, deadline)
+            except IdentityMismatch:
+                # The live generation has just become another one's; the held one is asked now.
+                return self._ranked(query, vector, k, where, deadline)
         except IdentityMismatch:
             raise
         except IndexingError as error:
@@ -386,7 +390,7 @@ class ElasticIndex:
     def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
         """Return the documents of `where.kind` that these readers may read, in force if asked, by title."""
         deadline = time.monotonic() + _LIST_SECONDS
-        return self._live(deadline).documents(where, deadline)
+        return self._readable(deadline).documents(where, deadline)
 
     def rebuild(self) -> ElasticGeneration:
         """Start a new generation; raises IndexingError while another rebuild runs, in any process."""
@@ -434,10 +438,10 @@ class ElasticIndex:
         return GenerationInfo(self._names.generation(older[0]), created, True)
 
     def sweep(self) -> tuple[str, ...]:
-        """Remove the generations that nothing points to; nothing while a rebuild is under way, or was a minute ago."""
+        """Remove the generations that nothing points to; nothing while a rebuild is under way, or died just now."""
         try:
             lease = self._lease("a rebuild is running")
-        except IndexingError:
+        except Held:
             return ()
         try:
             return self._sweep()
@@ -490,9 +494,42 @@ class ElasticIndex:
                 f"the alias {self._settings.prefix!r} is missing in Elasticsearch {self._wire.url!r}; {_REBUILD}"
             )
         ((index, about), *_more) = described.items()
+        self._foreign = index
         meta = self._checked(index, about)
+        self._foreign = ""
         self._known = self._generation(index, meta["dimensions"])
         return self._known
+
+    def _readable(self, deadline: float) -> _Generation:
+        """Return the live generation, or the one before where the live one was rebuilt for other settings than ours.
+
+        Whoever was started with another embedding model goes on answering from what it has until it is started anew.
+        """
+        held = self._known
+        if held and self._foreign and self._pointers(deadline).get(self._settings.prefix) == self._foreign:
+            return held
+        try:
+            return self._live(deadline)
+        except IdentityMismatch as error:
+            if held is None:
+                raise
+            _log.warning("answering from %s: %s", held.index, error)
+            return held
+
+    def _ranked(
+        self, query: str, vector: Sequence[float] | Vectors | None, k: int, where: Where, deadline: float
+    ) -> Rankings:
+        """Search by the alias, and look at what it names only when the hits are not of the generation that is known."""
+        if self._known is None or self._foreign:
+            held = self._readable(deadline)
+            if self._foreign:
+                return held.rank(query, vector, k, where, deadline)
+        known = self._known or self._live(deadline)
+        return known.rank(
+            *(query, vector, k, where, deadline),
+            at=self._settings.prefix,
+            accept=lambda indices: self._accept(indices, deadline),
+        )
 
     def _accept(self, indices: frozenset[str], deadline: float) -> None:
         """Refuse hits of another generation than the live one, whose identity is looked at when it is new."""
@@ -530,12 +567,14 @@ class ElasticIndex:
         )
         return dict(found)
 
-    def _pointers(self) -> dict[str, str]:
+    def _pointers(self, deadline: float | None = None) -> dict[str, str]:
         """Return alias -> index of the live generation and of those to roll back to."""
         prefix = self._settings.prefix
         nothing: Any = {}
         found = self._wire.ask(
-            lambda client: client.indices.get_alias(name=f"{prefix},{prefix}-previous-*"), missing=nothing
+            lambda client: client.indices.get_alias(name=f"{prefix},{prefix}-previous-*"),
+            deadline=deadline,
+            missing=nothing,
         )
         return {alias: index for index, of in dict(found).items() for alias in of["aliases"]}
 

@@ -24,8 +24,8 @@ _ID = "rebuild"
 _log = logging.getLogger(__name__)
 
 
-class Lost(IndexingError):
-    """Somebody else holds the lease now."""
+class Held(IndexingError):
+    """Somebody else holds the lease."""
 
 
 class Lease:
@@ -65,7 +65,7 @@ class Lease:
         else:
             held = found["_source"]
             if held["holder"] != self._holder and datetime.fromisoformat(held["until"]) > self._clock():
-                raise IndexingError(self._otherwise)
+                raise Held(self._otherwise)
             self._place = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
         await self._write(client)
 
@@ -91,7 +91,7 @@ class Lease:
             # A request whose answer was lost, and the heartbeat beside us, write as we do.
             found = await client.get(index=self._index, id=_ID)
             if found["_source"]["holder"] != self._holder:
-                raise Lost(self._otherwise) from None
+                raise Held(self._otherwise) from None
             written = found
         self._place = {"if_seq_no": written["_seq_no"], "if_primary_term": written["_primary_term"]}
 
@@ -101,7 +101,7 @@ class Lease:
             await asyncio.sleep(_RENEW_SECONDS)
             try:
                 await self._write(client)
-            except Lost:
+            except Held:
                 return
             except (ApiError, TransportFailed) as error:
                 _log.warning("the lease of the rebuild could not be renewed, trying again: %s", error)
