@@ -21,6 +21,7 @@ from bot.retrieve import Retriever
 from bot.store import Store, Turn
 from bot.talk import Talk
 from bot.types import Answer, Asker, ChatModel, Gazetteer, Limits, Mode, Question, Step
+from ingest.atoms import storable
 from ingest.chunk import CHUNKER_VERSION
 from ingest.dates import Calendar
 from ingest.embed import Embedder, SentenceTransformerEmbedder
@@ -156,7 +157,7 @@ class Desk:
         began = time.monotonic()
         asker = asker or self.asker()
         history = await self._store_run(lambda: self.store.thread(after, asker.readers)) if after else ()
-        question = Question(text, asker, now or datetime.now(self.zone), history)
+        question = Question(storable(text), asker, now or datetime.now(self.zone), history)
         answer = await pipeline.answer(question, self.parts, mode, observe)
         ms = round((time.monotonic() - began) * 1000)
         turn = await self._store_run(lambda: self.store.keep(question, answer, mode, ms, after=after))
@@ -190,7 +191,10 @@ class Desk:
         ]
         if not named and not only and all(report.complete for report in reports):
             now = datetime.now(self.zone)
-            reports += [forget(root.name, self.index, now=now) for root in dropped]
+            # After a rollback the index may hold folders that were forgotten since.
+            held = {document.source for document in self.index.documents(Where(self.everyone()))}
+            strangers = (held | {root.name for root in dropped}) - {root.name for root in wanted}
+            reports += [forget(name, self.index, now=now) for name in sorted(strangers)]
             roots.write(self._roots_file, kept)
         return tuple(reports)
 

@@ -405,7 +405,7 @@ def index(
 
 def _refuse_words(paths: Sequence[Path]) -> None:
     for path in paths:
-        if str(path) in {command.name for command in index_app.registered_commands} and not path.exists():
+        if str(path) in ("status", "history", "cancel", "rollback") and not path.exists():
             raise TwohopError(
                 f"{str(path)!r} is a command, not a folder: write `twohop index {path}` and nothing before it"
             )

@@ -127,6 +127,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
     earlier: Mapping[str, float] = next(
         (run.report["golden"] for run in history if run.report.get("golden")), {}
     )
+    swept = desk.index.sweep()
     synced = [desk.forget_documents(path) for path in order.forget]
     if order.named or order.only or order.rebuild or not order.forget:
         if order.takes(TicketSource.name):
@@ -167,8 +168,9 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
         tuple(imported),
         tuple(failures),
         recall,
-        roots=indexed_roots(desk.settings),
-        seconds=time.monotonic() - began,
+        swept,
+        indexed_roots(desk.settings),
+        time.monotonic() - began,
     )
 
 

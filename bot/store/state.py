@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, event
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 from sqlmodel import create_engine
 
 from ingest.runs import STATE as STATE
@@ -19,10 +20,21 @@ def opened(url: str) -> Engine:
     engine = create_engine(url, hide_parameters=True)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _wal)
-    STATE.create_all(engine)
+    _create(engine)
     return engine
 
 
+def _create(engine: Engine) -> None:
+    """Create the tables that are not there; a process that starts at the same moment may be the one that does."""
+    for _ in STATE.tables:
+        try:
+            STATE.create_all(engine)
+        except (IntegrityError, OperationalError, ProgrammingError):
+            continue
+        return
+    STATE.create_all(engine)
+
+
 def _wal(connection: Any, _record: object) -> None:
-    connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA busy_timeout=5000")
+    connection.execute("PRAGMA journal_mode=WAL")

@@ -99,6 +99,13 @@ class SearchIndex(Writable, Protocol):
         """Make the generation before the live one live again."""
         ...
 
+    def sweep(self) -> tuple[str, ...]:
+        """Remove the generations that a rebuild left behind when it died, and return their names.
+
+        Does nothing while a rebuild is under way.
+        """
+        ...
+
     def close(self) -> None:
         """Release files and connections."""
         ...

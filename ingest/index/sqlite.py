@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
 import sqlite3
@@ -51,6 +52,8 @@ _PART_WEIGHT = 0.1
 _OPCODES = 2000
 """Steps of SQLite's machine between two looks at the clock."""
 _REBUILD = "run `twohop index --rebuild`"
+
+_log = logging.getLogger(__name__)
 
 _SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -616,6 +619,7 @@ class SqliteIndex:
         self._clock = clock
         self._lock = threading.Lock()
         self._database: _Database | None = None
+        self._foreign = ("", 0)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -651,11 +655,11 @@ class SqliteIndex:
         self, query: str, vector: Sequence[float] | Vectors | None, k: int, where: Where, deadline: float
     ) -> Rankings:
         """Return the separate rankings, at most `k` each, best first."""
-        return self._live().rank(query, vector, k, where, deadline)
+        return self._readable().rank(query, vector, k, where, deadline)
 
     def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
         """Return the documents of `where.kind` that these readers may read, in force if asked, by title."""
-        return self._live().documents(where)
+        return self._readable().documents(where)
 
     def rebuild(self) -> SqliteGeneration:
         """Start a new generation; raises IndexingError while another rebuild runs, in any process."""
@@ -697,6 +701,17 @@ class SqliteIndex:
             lock.close()
         return GenerationInfo(older[0].removesuffix(".db"), database.created_at, True)
 
+    def sweep(self) -> tuple[str, ...]:
+        """Remove the generations that the pointer does not name; nothing while a rebuild is under way."""
+        try:
+            lock = self._locked(0.0, "a rebuild is running")
+        except IndexingError:
+            return ()
+        try:
+            return self._sweep()
+        finally:
+            lock.close()
+
     def close(self) -> None:
         """Close the connections."""
         with self._lock:
@@ -724,6 +739,23 @@ class SqliteIndex:
                         raise
                     self._database = _Database(self._folder / newer, self._identity)
             return self._database
+
+    def _readable(self) -> _Database:
+        """Return the live generation, or the one before where the live one was rebuilt for other settings than ours.
+
+        Whoever was started with another embedding model goes on answering from what it has until it is started anew.
+        """
+        held = self._database
+        if held is not None and _file(self._folder / _names(self._folder)[0]) == self._foreign:
+            return held
+        try:
+            return self._live()
+        except IdentityMismatch as error:
+            if held is None:
+                raise
+            self._foreign = _file(self._folder / _names(self._folder)[0])
+            _log.warning("answering from %s: %s", held.path.name, error)
+            return held
 
     def _begin(self) -> None:
         """Make the first, empty generation, unless another process does."""
@@ -767,15 +799,16 @@ class SqliteIndex:
             raise _explained(path, error) from error
         return connection
 
-    def _sweep(self) -> None:
-        """Remove the generations that the pointer does not name; called with the lock held."""
+    def _sweep(self) -> tuple[str, ...]:
+        """Remove the generations that the pointer does not name and return them; called with the lock held."""
         try:
             named = set(_names(self._folder))
         except IndexingError:
-            return
-        for path in self._folder.glob("generation-*.db"):
-            if path.name not in named:
-                _unlink(path)
+            return ()
+        orphans = [path for path in self._folder.glob("generation-*.db") if path.name not in named]
+        for path in orphans:
+            _unlink(path)
+        return tuple(path.stem for path in orphans)
 
 
 class SqliteGeneration:

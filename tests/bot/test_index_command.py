@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
+import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +22,16 @@ from typer.testing import CliRunner
 from bot.app import Desk, build
 from bot.cli import app
 from bot.config import Settings, load
+from bot.store.state import opened
 from ingest.config import EmbeddingSettings
 from ingest.embed import SentenceTransformerEmbedder, TextKind, Vectors
-from ingest.errors import IdentityMismatch
+from ingest.errors import ConfigError, IdentityMismatch, IndexingError, TwohopError
+from ingest.runs import Run, Runs
 from ingest.schedule import run_child
-from ingest.types import Where
+from ingest.sources import Changed, Source
+from ingest.sources.roots import Root
+from ingest.sync import ToDocument
+from ingest.types import Document, Where
 
 SETTINGS = """
 [sources]
@@ -53,6 +62,7 @@ def desk_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> Result:
+    """Run `twohop index …`."""
     return CliRunner().invoke(app, ["index", *arguments], catch_exceptions=False)
 
 
@@ -161,3 +171,312 @@ def test_an_index_of_another_identity_is_refused_until_it_is_rebuilt(desk_folder
         run()
     assert reported(run("--rebuild", "--json"))["sources"]["docs"]["added"] == 1
     assert reported(run("--json"))["unchanged"] == 2
+
+
+def test_a_bot_of_other_settings_answers_from_the_old_generation_until_it_is_started_anew(
+    desk_folder: Path, embedder: SentenceTransformerEmbedder, caplog: pytest.LogCaptureFixture
+) -> None:
+    run()
+    bot = build(settings(desk_folder), embedder)
+    assert titles(bot) == {"Returns"}
+    pointer = desk_folder / "data" / "index"
+    (desk_folder / "docs" / "returns.md").write_text("# Giving back\n\nWithin 30 days.\n", "utf-8")
+    run("--rebuild")
+    with closing(
+        sqlite3.connect(pointer / (pointer / "current").read_text("utf-8").split()[0])
+    ) as connection:
+        connection.execute("UPDATE meta SET value = 'other@384' WHERE name = 'identity'")
+        connection.commit()
+    for _ in range(3):
+        assert titles(bot) == {"Returns"}
+    assert [record.message for record in caplog.records if "answering from generation-1.db" in record.message]
+    # It may read the old one and never write into it.
+    with pytest.raises(IdentityMismatch):
+        bot.sync_documents()
+    bot.close()
+
+
+# Runs
+
+
+def runs_of(folder: Path, lease: float = 60.0) -> Runs:
+    """Return the runs as another process sees them."""
+    return Runs(opened(f"sqlite:///{folder / 'data' / 'state.db'}"), "another", lease)
+
+
+def latest(folder: Path) -> Run:
+    found = runs_of(folder).latest()
+    assert found is not None
+    return found
+
+
+def test_a_run_is_a_row_and_is_listed(desk_folder: Path) -> None:
+    run()
+    run("--rebuild")
+    newest, first = json.loads(run("history", "--json").stdout)
+    assert (first["kind"], first["why"], first["state"], first["report"]["added"]) == (
+        "sync",
+        "command",
+        "complete",
+        2,
+    )
+    assert (newest["kind"], newest["stage"], newest["failure"]) == ("rebuild", "swapping", "")
+    assert newest["ended_at"] >= newest["started_at"] >= first["ended_at"]
+    shown = run("history").stdout.splitlines()
+    assert len(shown) == 2
+    assert "rebuild of everything  by command  complete after" in shown[0]
+    status = run("status").stdout
+    assert "running   nothing" in status
+    assert "live      generation-2" in status
+    assert "kept      generation-1" in status
+
+
+def test_one_run_at_a_time_and_who_is_in_the_way_is_said(desk_folder: Path) -> None:
+    run()
+    other = runs_of(desk_folder)
+    started = other.start("rebuild", why="slack", who="U1")
+    assert started is not None
+    other.beat(started.id, stage="building docs", done=7, uri="docs:a.md")
+    with pytest.raises(TwohopError, match="an index run is under way since"):
+        run()
+    status = run("status").stdout
+    assert "rebuild of everything  by slack (U1)  running" in status
+    assert "building docs: 7 documents, docs:a.md" in status
+    assert json.loads(run("status", "--json").stdout)["running"]["done"] == 7
+    assert f"run {started.id} is asked to stop" in run("cancel").stdout
+    stopped = other.beat(started.id, stage="", done=8, uri="")
+    assert stopped is not None
+    assert "the command line cancelled it" in str(stopped)
+    other.finish(started.id, "cancelled", failure=str(stopped))
+    assert run().exit_code == 0
+    with pytest.raises(TwohopError, match="no index run is under way"):
+        run("cancel")
+
+
+def test_after_the_lease_of_a_killed_run_the_next_one_goes_on(
+    desk_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWOHOP_SYNC__LEASE_SECONDS", "2")
+    for i in range(400):
+        (desk_folder / "docs" / f"page-{i}.md").write_text(f"# Page {i}\n\nWithin {i} days.\n", "utf-8")
+    child = child_run("--rebuild")
+    within(lambda: latest_of(desk_folder, "building docs"))
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    assert runs_of(desk_folder).running() is not None
+    within(lambda: runs_of(desk_folder).running() is None)
+    found = reported(run("--json"))
+    assert found["added"] == 402
+    folder = desk_folder / "data" / "index"
+    assert [path.name for path in folder.glob("*.db")] == (folder / "current").read_text("utf-8").split()
+    killed = runs_of(desk_folder).history()[-1]
+    assert (killed.kind, killed.state) == ("rebuild", "failed")
+    assert "its process ended" in killed.failure
+
+
+@pytest.mark.parametrize("how", ["cancel", "SIGTERM"])
+def test_a_run_that_is_asked_to_stop_stops_at_a_document_and_leaves_the_live_index(
+    desk_folder: Path, how: str
+) -> None:
+    run()
+    before = (desk_folder / "data" / "index" / "current").read_text("utf-8")
+    for i in range(400):
+        (desk_folder / "docs" / f"page-{i}.md").write_text(f"# Page {i}\n\nWithin {i} days.\n", "utf-8")
+    child = child_run("--rebuild")
+    within(lambda: latest_of(desk_folder, "building docs"))
+    if how == "cancel":
+        run("cancel")
+    else:
+        child.send_signal(signal.SIGTERM)
+    _, said = child.communicate()
+    assert child.returncode == 2
+    assert "error: the index run was stopped:" in said
+    ended = latest(desk_folder)
+    assert ended.state == "cancelled"
+    assert (desk_folder / "data" / "index" / "current").read_text("utf-8") == before
+    assert [path.name for path in (desk_folder / "data" / "index").glob("*.db")] == before.split()
+
+
+def child_run(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "bot.cli", "index", *arguments],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def latest_of(folder: Path, stage: str) -> bool:
+    """Tell whether the run under way has looked at documents of a stage."""
+    found = runs_of(folder).running() if (folder / "data" / "state.db").is_file() else None
+    return found is not None and found.stage == stage and found.done > 0
+
+
+def within(condition: Callable[[], bool]) -> None:
+    """Wait for a condition; the test's own limit is for one that never comes."""
+    for _ in range(1200):
+        if condition():
+            return
+        time.sleep(0.05)
+    pytest.fail("what was waited for did not come")
+
+
+def test_rollback_swaps_back_and_the_next_run_brings_it_up_to_date(desk_folder: Path) -> None:
+    run()
+    (desk_folder / "docs" / "returns.md").write_text("# Giving back\n\nWithin 30 days.\n", "utf-8")
+    run("--rebuild")
+    assert "generation-1" in run("rollback").stdout
+    assert (latest(desk_folder).kind, latest(desk_folder).state) == ("rollback", "complete")
+    assert "live      generation-1" in run("status").stdout
+    with pytest.raises(TwohopError, match="no generation before"):
+        run("rollback")
+    assert latest(desk_folder).state == "failed"
+    found = run()
+    assert "docs: 0 added, 1 changed" in found.stdout
+    assert "removed generation generation-2" in found.stdout
+
+
+def test_a_folder_forgotten_after_a_rebuild_leaves_again_after_a_rollback(desk_folder: Path) -> None:
+    more = desk_folder / "more"
+    more.mkdir()
+    (more / "extra.md").write_text("# Extra\n\nExtra text.\n", "utf-8")
+    run("more")
+    run("--rebuild")
+    run("--forget", "more")
+    run("rollback")
+    found = reported(run("--json"))
+    assert found["sources"]["more"]["removed"] == 1
+
+
+def test_one_source_is_read_alone(desk_folder: Path) -> None:
+    (desk_folder / "tickets.csv").unlink()
+    found = reported(run("--source", "docs", "--json"))
+    assert (found["ok"], list(found["sources"])) == (True, ["docs"])
+    assert latest(desk_folder).sources == ["docs"]
+    with pytest.raises(TwohopError, match="--source 'wiki': the sources are docs, tickets"):
+        run("--source", "wiki")
+    with pytest.raises(TwohopError, match="--source goes with neither"):
+        run("--source", "docs", "--rebuild")
+
+
+def test_a_dry_run_tells_what_would_be_done_and_its_cost_and_does_nothing(desk_folder: Path) -> None:
+    run()
+    docs = desk_folder / "docs"
+    (docs / "returns.md").write_text("# Returns\n\nWithin 30 days.\n", "utf-8")
+    (docs / "new.md").write_text("# New\n\nA new page.\n", "utf-8")
+    listed = [path.name for path in (desk_folder / "data" / "index").glob("*.db")]
+    found = reported(run("--dry-run", "--json"))
+    assert found["dry_run"] is True
+    assert found["documents"] == {"added": ["docs:new.md"], "changed": ["docs:returns.md"], "removed": []}
+    assert found["cost"]["chunks"] == 2
+    assert found["cost"]["seconds"] >= 0
+    in_words = run("--dry-run").stdout
+    assert "  added docs:new.md" in in_words
+    assert "nothing was done; a run would embed 2 chunks in about" in in_words
+    anew = reported(run("--dry-run", "--rebuild", "--json"))
+    assert (anew["added"], anew["cost"]["chunks"]) == (3, 3)
+    assert len(json.loads(run("history", "--json").stdout)) == 1
+    assert [path.name for path in (desk_folder / "data" / "index").glob("*.db")] == listed
+    assert reported(run("--json"))["changed"] == 1
+
+
+def test_a_command_s_name_among_paths_is_told_apart(desk_folder: Path) -> None:
+    with pytest.raises(TwohopError, match="write `twohop index status`"):
+        run("docs", "status")
+    (desk_folder / "status").mkdir()
+    (desk_folder / "status" / "page.md").write_text("# Status page\n\nAll is well.\n", "utf-8")
+    assert "status: 1 added" in run("./status").stdout
+    assert "running   nothing" in run("status").stdout
+
+
+# Golden questions
+
+PAGES = {
+    "refunds.md": ("Refunds", "A refund is paid within 14 days of the charge."),
+    "exports.md": ("Data export", "An export holds every invoice as a CSV file."),
+    "seats.md": ("Seats", "The Team plan includes ten users."),
+}
+ASKED = (
+    ("r", "When is a refund paid?", ["docs:refunds.md"]),
+    ("e", "How do I export all invoices?", ["docs:exports.md"]),
+    ("s", "How many users has the Team plan?", ["docs:seats.md"]),
+    ("t", "What is ticket 901 about?", ["ticket:901"]),
+)
+
+
+@pytest.fixture
+def golden(desk_folder: Path) -> Path:
+    """Return the folder with documents, golden questions, and an index that answers them all."""
+    for name, (title, text) in PAGES.items():
+        (desk_folder / "docs" / name).write_text(f"# {title}\n\n{text}\n", "utf-8")
+    for i in range(30):
+        (desk_folder / "docs" / f"other-{i}.md").write_text(
+            f"# Note {i}\n\nWhen users export or pay, it is noted.\n", "utf-8"
+        )
+    lines = [json.dumps({"id": id_, "text": text, "sources": sources}) for id_, text, sources in ASKED]
+    (desk_folder / "golden.jsonl").write_text("\n".join(lines), "utf-8")
+    (desk_folder / "twohop.toml").write_text(f'{SETTINGS}\n[sync]\ngolden = "golden.jsonl"\n', "utf-8")
+    assert reported(run("--json"))["golden"] == {"r": 1.0, "e": 1.0, "s": 1.0}
+    return desk_folder
+
+
+def test_a_rebuild_that_finds_less_is_refused_and_the_bot_keeps_answering(
+    golden: Path, embedder: SentenceTransformerEmbedder
+) -> None:
+    bot = build(settings(golden), embedder)
+    # What an export that went wrong looks like: every page is there, and says nothing.
+    for name in ("refunds.md", "exports.md"):
+        (golden / "docs" / name).write_text("# Please log in\n\nYour session is over.\n", "utf-8")
+    result = run("--rebuild", "--json")
+    assert result.exit_code == 1
+    (said,) = reported(result)["failures"]
+    assert "recall fell from 1.000 to 0.333" in said
+    assert "r (1.00 to 0.00) 'When is a refund paid?'" in said
+    assert "e (1.00 to 0.00)" in said
+    assert "s (" not in said
+    ended = latest(golden)
+    assert (ended.kind, ended.state, ended.failure) == ("rebuild", "failed", said)
+    assert {"Refunds", "Data export"} <= titles(bot)
+    assert [one.live for one in bot.index.generations()] == [True]
+    bot.close()
+
+
+def test_a_broken_chunker_is_refused_at_the_swap(golden: Path, embedder: SentenceTransformerEmbedder) -> None:
+    class Broken(Desk):
+        """Reads every document as its first letters."""
+
+        def _documents(self, root: Root) -> tuple[Source, ToDocument]:
+            source, read = super()._documents(root)
+
+            def cut(changed: Changed) -> Document:
+                document = read(changed)
+                return replace(document, title="Page", text=document.text[:2])
+
+            return source, cut
+
+    bot, broken = build(settings(golden), embedder), Broken(settings(golden), embedder, for_rebuild=True)
+    with pytest.raises(IndexingError, match="the golden questions find less"):
+        broken.rebuild()
+    assert {"Refunds", "Data export", "Seats"} <= titles(bot)
+    for desk in (bot, broken):
+        desk.close()
+
+
+def test_an_index_of_another_identity_is_measured_against_what_was_recorded(golden: Path) -> None:
+    with closing(sqlite3.connect(golden / "data" / "index" / "generation-1.db")) as connection:
+        connection.execute("UPDATE meta SET value = 'other@384' WHERE name = 'identity'")
+        connection.commit()
+    (golden / "docs" / "refunds.md").write_text("# Please log in\n\nYour session is over.\n", "utf-8")
+    (said,) = reported(run("--rebuild", "--json"))["failures"]
+    assert "recall fell from 1.000 to 0.667" in said
+
+
+def test_golden_questions_that_cannot_be_read_stop_the_run(golden: Path) -> None:
+    (golden / "golden.jsonl").write_text('{"text": "no sources"}', "utf-8")
+    with pytest.raises(ConfigError, match=r"golden\.jsonl line 1"):
+        run("--rebuild")
+    (golden / "golden.jsonl").unlink()
+    with pytest.raises(ConfigError, match="take the setting out"):
+        run("--rebuild")
+    assert latest(golden).state == "failed"

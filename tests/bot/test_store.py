@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,6 +76,27 @@ def test_a_turn_outlives_its_store(tmp_path: Path) -> None:
         assert second.get("aa11").text == "A aa11"
     finally:
         second.close()
+
+
+def test_processes_that_start_together_make_one_database(tmp_path: Path) -> None:
+    for attempt in range(10):
+        together = threading.Barrier(4)
+        failed: list[BaseException] = []
+
+        def start(url: str, together: threading.Barrier, failed: list[BaseException]) -> None:
+            together.wait()
+            try:
+                Store(url).close()
+            except BaseException as error:
+                failed.append(error)
+
+        url = f"sqlite:///{tmp_path / f'{attempt}.db'}"
+        threads = [threading.Thread(target=start, args=(url, together, failed)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
 
 
 def test_ids_are_made_and_differ(store: Store) -> None:
