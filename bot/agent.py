@@ -33,6 +33,8 @@ _UNREAD = [
     Message("tool", prompts.UNREAD, call_id="unread"),
 ]
 
+_QUOTING_SECONDS = 10.0
+
 
 async def run(asked: Message, evidence: Evidence, model: ChatModel, tools: Toolbox, budget: Budget) -> Draft:
     """Let the model search until it answers or a limit is met, then ask once more without tools.
@@ -97,6 +99,16 @@ async def final(user: Message, model: ChatModel, budget: Budget) -> Reply:
     return _as_text(reply)
 
 
+async def quoted(user: Message, fallback: ChatModel, budget: Budget) -> Reply:
+    """Ask the model that needs no network, after another one failed or was not believed.
+
+    The other one may have used up the question's time; this one has a little of its own, or nobody would be answered.
+    """
+    until = max(budget.deadline, time.monotonic() + _QUOTING_SECONDS)
+    reply = await _ask(fallback, [Message("system", prompts.ANSWER), user], budget, tools=False, until=until)
+    return _as_text(reply)
+
+
 async def repair(
     draft: str, problems: Sequence[str], user: Message, model: ChatModel, budget: Budget
 ) -> Reply:
@@ -118,8 +130,15 @@ def _with(user: Message, evidence: Evidence) -> Message:
     return replace(user, evidence=evidence.shown)
 
 
-async def _ask(model: ChatModel, messages: Sequence[Message], budget: Budget, *, tools: bool) -> Reply:
-    left = max(0.05, budget.model_deadline - time.monotonic())
+async def _ask(
+    model: ChatModel,
+    messages: Sequence[Message],
+    budget: Budget,
+    *,
+    tools: bool,
+    until: float | None = None,
+) -> Reply:
+    left = max(0.05, (until or budget.model_deadline) - time.monotonic())
     try:
         async with asyncio.timeout(left):
             reply = await model.complete(messages, tools=TOOLS if tools else (), budget=budget)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -795,6 +796,8 @@ def doctor(config: Config = None) -> None:
         out.print("no settings, sources or index here: these are the sample company's settings")
     for name, value in settings.model_dump(mode="json").items():
         shown = "********" if name in SECRETS and value else json.dumps(value, ensure_ascii=False)
+        # A password may also stand in an address.
+        shown = re.sub(r"(://[^:/@\s\"]*:)[^@/\s\"]+@", r"\1********@", shown)
         out.print(f"  {name} = {shown}", markup=False)
     for line in unused(settings):
         out.print(f"note: {line}", markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,6 +41,9 @@ VENDOR_NAMES: Mapping[str, str] = {
 """Names that people already know, and the setting each one fills."""
 
 SECRETS = frozenset({"openai_api_key", "slack_bot_token", "slack_app_token", "slack_signing_secret"})
+
+
+_NOT_SHOWN = SECRETS | {f"elasticsearch{of}" for of in ("", ".url", ".api_key", ".password")}
 
 
 class LimitSettings(Section):
@@ -245,6 +249,10 @@ def load(file: Path | None, environ: Mapping[str, str] | None = None) -> Setting
         raise ConfigError(f"settings file {str(file)!r} does not exist; check --config or TWOHOP_CONFIG")
     for name, setting in VENDOR_NAMES.items():
         if environ.get(name):
+            if name.endswith(("_KEY", "_TOKEN", "_SECRET")) and not re.fullmatch(r"[!-~]+", environ[name]):
+                raise ConfigError(
+                    f"{name} holds a character that no key has, such as a space or “…”; copy it again"
+                )
             section, dot, key = setting.rpartition(".")
             (values.setdefault(section, {}) if dot else values)[key] = environ[name]
     _refuse_unknown(environ)
@@ -253,9 +261,10 @@ def load(file: Path | None, environ: Mapping[str, str] | None = None) -> Setting
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
+        # The whole section holds its secrets, and an address may hold a password.
+        given = "********" if where in _NOT_SHOWN else repr(first.get("input"))
         raise ConfigError(
-            f"setting {where} = {first.get('input')!r} cannot be used: {first['msg']}; "
-            f"see the settings table in README.md"
+            f"setting {where} = {given} cannot be used: {first['msg']}; see the settings table in README.md"
         ) from error
 
 

@@ -405,13 +405,13 @@ class _Turn:
         by_code = not self._wrote(text)
         if decided and decided.beside and not text:
             aside = dataclasses.replace(self._message(), text=self._aside(decided))
-            reply = await agent.final(aside, self.parts.fallback, self.budget)
+            reply = await agent.quoted(aside, self.parts.fallback, self.budget)
             text = check.check(reply.text, self.evidence.shown, decided, self.text).text
             by_code = True
         if not text and not self.failure and model is not self.parts.fallback:
             self.failure = CHECKS if draft.strip() else SILENT
         if not text and not decided and model is not self.parts.fallback:
-            reply = await agent.final(self._message(), self.parts.fallback, self.budget)
+            reply = await agent.quoted(self._message(), self.parts.fallback, self.budget)
             text = check.check(reply.text, self.evidence.shown, question=self.text).text
             by_code = True
         self.gaps += [step.error for step in self.tools.steps if step.error == NO_RIGHT][:1]

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, event
-from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
+from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, ProgrammingError
 from sqlmodel import create_engine
 
+from ingest.errors import ConfigError
 from ingest.runs import STATE as STATE
 
 
@@ -17,7 +18,14 @@ def opened(url: str) -> Engine:
     if url.startswith("sqlite:///"):
         Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
     # Parameters are people's questions: they stay out of error messages and so out of logs.
-    engine = create_engine(url, hide_parameters=True)
+    try:
+        engine = create_engine(url, hide_parameters=True)
+    except ImportError as error:
+        raise ConfigError(f"DATABASE_URL needs the package {error.name!r}; install it") from error
+    except ArgumentError as error:
+        raise ConfigError(
+            f"DATABASE_URL cannot be read: {error}; write it like postgresql+psycopg://user@host/name"
+        ) from error
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _wal)
     _create(engine)

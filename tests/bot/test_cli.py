@@ -15,6 +15,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from bot.cli import app, main
+from bot.config import load
+from bot.store.state import opened
+from ingest.errors import ConfigError
 from tests.bot.test_flagship import QUESTION
 
 NOW = ("--now", "2026-09-26T10:00")
@@ -536,3 +539,19 @@ def test_a_mode_that_is_not_one_is_refused() -> None:
     result = run("ask", "hi", "--mode", "magic")
     assert result.exit_code == 2
     assert "magic" in result.output
+
+
+def test_a_key_with_a_character_that_no_key_has_is_named_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret…")
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY holds a character") as refused:
+        load(None)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_database_whose_driver_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="DATABASE_URL needs the package"):
+        opened("postgresql+psycopg2://nobody@127.0.0.1/none")
+    with pytest.raises(ConfigError, match="DATABASE_URL cannot be read"):
+        opened("no url at all")

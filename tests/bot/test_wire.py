@@ -233,6 +233,15 @@ async def test_a_slow_server_ends_with_the_questions_time(sample: Desk, slow: Li
     assert "The language model did not answer in time." in answered.text
 
 
+@pytest.mark.parametrize("slow", [hangs(), trickles()])
+async def test_a_slow_server_leaves_time_to_quote(sample: Desk, slow: Line) -> None:
+    """Where no rule decides, the quotations are all there is, and they need no server."""
+    async with wired(sample, slow, forever=True, limits=Limits(seconds=2)) as (parts, _):
+        answered = await asked(sample, parts, EXPORT)
+    assert "7 days" in answered.text
+    assert "The language model did not answer in time." in answered.text
+
+
 async def test_a_server_that_fails_midway_keeps_what_was_found(sample: Desk) -> None:
     bad = status(500)
     async with wired(sample, PARALLEL, bad, bad, bad) as (parts, _):
