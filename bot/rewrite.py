@@ -129,7 +129,10 @@ def follow_up(
     text: str, history: Sequence[PastTurn], names: Gazetteer, label: str, numbers: Sequence[str]
 ) -> str:
     """Fill a follow-up's references from the thread by rule: the same shop, that ticket, "and for Business?"."""
+    # After a look at a field ("who is assigned?") a bare follow-up goes on with what was decided before.
     last = history[-1]
+    if "field" in asks(last.standalone):
+        last = next((turn for turn in reversed(history) if "rule" in asks(turn.standalone)), last)
     customer = next((turn.customers[-1] for turn in reversed(history) if turn.customers), "")
     ticket = next((turn.tickets[-1] for turn in reversed(history) if turn.tickets), "")
     values = {value for options in names.facets.values() for value in options}

@@ -161,3 +161,12 @@ async def test_a_follow_up_keeps_what_was_spoken_of(
 )
 async def test_a_plain_fact_in_short_words_is_found(sample: Desk, question: str, says: str) -> None:
     assert says in (await answer(sample, question)).text
+
+
+async def test_a_follow_up_after_a_field_goes_on_with_what_was_decided(sample: Desk) -> None:
+    past = (
+        PastTurn("1", "Is 4812 entitled to a refund?", "Is 4812 entitled to a refund?", "Yes.", "answered", "", ("4812",), ("Ortega Hardware",)),
+        PastTurn("2", "who is assigned?", "who is assigned (ticket TCK-4812)?", "Lucía", "answered", "", ("4812",), ("Ortega Hardware",)),
+    )  # fmt: skip
+    answered = await answer(sample, "And if they were monthly?", history=past)
+    assert "billing monthly instead of annual" in answered.text
