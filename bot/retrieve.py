@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import fsum
@@ -10,6 +11,8 @@ from bot.evidence import RRF_K
 from ingest.embed import Embedder
 from ingest.index import SearchIndex, Vectors
 from ingest.types import Arm, Chunk, DocumentInfo, Hit, Rankings, Where
+
+_log = logging.getLogger(__name__)
 
 
 def fuse(rankings: Mapping[Arm, Sequence[Chunk]], k: int = RRF_K) -> list[Hit]:
@@ -42,7 +45,10 @@ class Retriever:
     def rank(self, query: str, where: Where, deadline: float, k: int | None = None) -> Rankings:
         """Return the separate rankings of one search."""
         vector: Vectors = self._embedder.embed([query], kind="query")[0]
-        return self._index.rank(query, vector, k or self._candidates, where, deadline)
+        found = self._index.rank(query, vector, k or self._candidates, where, deadline)
+        for arm, reason in found.failed.items():
+            _log.warning("the %s arm of a search did not answer: %s", arm, reason)
+        return found
 
     def search(self, query: str, where: Where, k: int, deadline: float) -> list[Hit]:
         """Return the `k` best chunks of one hybrid search."""
