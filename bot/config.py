@@ -112,6 +112,10 @@ class SyncSettings(Section):
 
     every_minutes: Annotated[float, Field(ge=0)] = 60.0
     """Minutes between two index runs; 0 leaves them to `/twohop reindex` and `twohop index`."""
+    schedule: dict[str, str] = {}
+    """Source to a time of its own: minutes (`15`) or a cron line in the desk's zone (`0 3 * * mon-fri`); `tickets` are one too."""
+    jitter_seconds: Annotated[float, Field(ge=0)] = 60.0
+    """Longest random delay of an index run, and at most a tenth of its interval."""
     deadline_minutes: Annotated[float, Field(gt=0)] = 60.0
     """An index run that takes longer is ended; the next one goes on where it was."""
     lease_seconds: Annotated[float, Field(gt=0)] = 60.0

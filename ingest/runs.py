@@ -82,6 +82,15 @@ class Run(SQLModel, table=True):
         return self.ended_at - self.started_at if self.ended_at else 0.0
 
 
+class Alarm(SQLModel, table=True):
+    """A source that was not read to its end for too long; there is a row while that is so."""
+
+    metadata = STATE
+
+    source: str = Field(primary_key=True)
+    since: float
+
+
 class RunStopped(IndexingError):
     """A run has to end before its end; `cancelled` tells that somebody wanted that."""
 
@@ -184,6 +193,29 @@ class Runs:
             ),
             None,
         )
+
+    def raise_alarm(self, source: str) -> bool:
+        """Note that a source is late; False where that is known."""
+        try:
+            with Session(self._engine) as session:
+                session.add(Alarm(source=source, since=self._clock()))
+                session.commit()
+        except IntegrityError:
+            return False
+        return True
+
+    def calm(self, source: str) -> bool:
+        """Note that a source is not late; False where it was not."""
+        with Session(self._engine) as session:
+            changed = session.execute(
+                delete(Alarm).where(col(Alarm.source) == source).execution_options(synchronize_session=False)
+            )
+            session.commit()
+        return bool(changed.rowcount)  # type: ignore[attr-defined]
+
+    def now(self) -> float:
+        """Return the time by which runs are dated."""
+        return self._clock()
 
     def slot_taken(self, slot: str) -> bool:
         """Tell whether a run of this slot was started, in any process."""

@@ -1,4 +1,4 @@
-"""When to index: the run as a child process, and the interval that starts it."""
+"""When to index: the run as a child process, and the plans that start it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import os
+import random
+import re
 import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
-from ingest.errors import ConfigError, TwohopError
+from ingest.errors import ConfigError
 
 GRACE_SECONDS = 5.0
 """Between asking a child to end and killing it."""
@@ -34,7 +38,12 @@ _OUTPUT_BYTES = 16_000
 _DRAIN_SECONDS = 2.0
 """How long to wait for the rest of what an ended child wrote; a stray process may hold its pipes for ever."""
 _JITTER = 0.1
-"""Longest random delay of a run as a share of the interval, so that several bots do not start at the same moment."""
+"""Longest random delay of a run as a share of its interval."""
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_LOOKING_BACK = tuple(
+    timedelta(hours=hours) for hours in (0.01, 1, 25, 24 * 8, 24 * 32, 24 * 367, 24 * 366 * 5)
+)
+"""How far before now the latest due moment is looked for, a little at first: a cron line only tells the next one."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,13 +63,6 @@ class ChildRun:
     """The end of its stderr."""
     reason: str = ""
     """Why it is not ok, in one line for a person."""
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A run was not started, because one is under way."""
-
-    since: datetime
 
 
 class _Child(asyncio.SubprocessProtocol):
@@ -177,85 +179,153 @@ def _report(out: str) -> Mapping[str, Any] | None:
     return None
 
 
-class Schedule:
-    """Starts `run` at an interval and on demand, never twice at a time in this process.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """When something is run: `name` tells one plan from another, in every process alike."""
 
-    `run` is `run_child` with its arguments bound, or anything that wraps it. One run is late at most once: missed
-    intervals are made up by a single run, and an interval that comes while one is under way is left out.
+    name: str
+    when: str
+    """Minutes between two runs (`15`), or a cron line of five fields (`0 3 * * *`)."""
+
+
+Work = Callable[[Plan, str], Coroutine[Any, Any, ChildRun | None]]
+"""Runs a plan for a slot, and returns how it ended, or None where another process did it."""
+
+
+class Schedule:
+    """Starts `run` when its plans are due, each never twice at a time in this process.
+
+    Intervals count from the same moment in every process, so that all of them name a run alike: its slot is the plan and
+    the moment that it was due. One run is late at most once: missed moments are made up by a single run, and one that
+    comes while its plan runs is left out. Cron lines are read in `zone`. Raises ConfigError for a plan that is none.
     """
 
     def __init__(
         self,
-        run: Callable[[], Coroutine[Any, Any, ChildRun]],
+        run: Work,
+        plans: Sequence[Plan],
         *,
-        every_seconds: float,
+        zone: tzinfo = UTC,
+        jitter_seconds: float = 0.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        if every_seconds <= 0:
-            raise ConfigError(
-                f"an interval of {every_seconds!r} seconds cannot be scheduled; give more than 0"
-            )
         self._run = run
-        self._every = every_seconds
         self._now = now
+        self._jitter = jitter_seconds
+        self._due = {plan: _trigger(plan, zone) for plan in plans}
         self._scheduler: AsyncIOScheduler | None = None
-        self._task: asyncio.Task[ChildRun] | None = None
-        self._since: datetime | None = None
+        self._tasks: dict[Plan, asyncio.Task[ChildRun | None]] = {}
         self._stopped = False
 
-    def start(self) -> None:
-        """Start the interval on the running loop; the first run is one interval away."""
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """Return the plans."""
+        return tuple(self._due)
+
+    def period_seconds(self, plan: Plan) -> float:
+        """Return the time between the next two moments at which a plan is due."""
+        trigger = self._due[plan]
+        first = trigger.get_next_fire_time(None, self._now())
+        second = trigger.get_next_fire_time(first, first + timedelta(microseconds=1)) if first else None
+        return float((second - first).total_seconds()) if second else math.inf
+
+    def slot(self, plan: Plan) -> str:
+        """Return the name of the latest moment at which a plan was due."""
+        now = self._now()
+        trigger = self._due[plan]
+        found: datetime | None = None
+        for back in _LOOKING_BACK:
+            moment = trigger.get_next_fire_time(None, now - back)
+            while moment is not None and moment <= now:
+                found = moment
+                moment = trigger.get_next_fire_time(moment, moment + timedelta(microseconds=1))
+            if found is not None:
+                break
+        return f"{plan.name}@{found.astimezone(UTC).isoformat() if found else 'never'}"
+
+    def start(self, at_once: Collection[Plan] = ()) -> None:
+        """Start the plans on the running loop; those `at_once` run now for the moment that was missed last."""
         self._scheduler = AsyncIOScheduler(timezone=UTC)
-        trigger = IntervalTrigger(seconds=self._every, timezone=UTC, jitter=self._every * _JITTER)
-        # Without a misfire limit a run that was missed, however long ago, is made up for.
-        self._scheduler.add_job(self._tick, trigger, coalesce=True, max_instances=1, misfire_grace_time=None)
+        for plan, trigger in self._due.items():
+            # A delay of its own in every process, which is no part of the slot.
+            spread = random.uniform(0, min(self._jitter, self.period_seconds(plan) * _JITTER))  # noqa: S311
+            # Without a misfire limit a run that was missed, however long ago, is made up for.
+            self._scheduler.add_job(
+                self._tick,
+                trigger,
+                (plan, spread),
+                coalesce=True,
+                max_instances=1,
+                misfire_grace_time=None,
+            )
+            if plan in at_once:
+                self._begin(plan, spread)
         self._scheduler.start()
 
-    async def run_now(self) -> ChildRun | Running:
-        """Run and return how it ended, or tell since when one is under way.
-
-        A caller that is cancelled does not end the run. Raises TwohopError after `stop`.
-        """
-        if self._stopped:
-            raise TwohopError("the bot is stopping, so no index run is started; ask again when it is back")
-        if self._task is not None and self._since is not None:
-            return Running(self._since)
-        return await asyncio.shield(self._begin())
-
     async def stop(self, wait_seconds: float = 0.0) -> None:
-        """End the interval; wait this long for a run that is under way, then kill it."""
+        """End the plans; wait this long for what is under way, then cancel it."""
         self._stopped = True
         if self._scheduler is not None:
             self._scheduler.shutdown(wait=False)
             self._scheduler = None
             # The scheduler shuts down in the loop's next turn.
             await asyncio.sleep(0)
-        if (task := self._task) is not None:
+        tasks = set(self._tasks.values())
+        if tasks:
             try:
-                await asyncio.wait({task}, timeout=wait_seconds)
+                await asyncio.wait(tasks, timeout=wait_seconds)
             finally:
-                task.cancel()
-            await asyncio.wait({task})
+                for task in tasks:
+                    task.cancel()
+            await asyncio.wait(tasks)
 
-    async def _tick(self) -> None:
-        if self._task is not None:
-            _log.info("no index run is started: one is under way since %s", self._since)
+    async def _tick(self, plan: Plan, spread: float) -> None:
+        if plan in self._tasks:
+            _log.info("no index run is started for %r: its last one is still under way", plan.when)
         elif not self._stopped:
-            self._begin()
+            self._begin(plan, spread)
 
-    def _begin(self) -> asyncio.Task[ChildRun]:
-        self._since = self._now()
-        self._task = asyncio.create_task(self._run(), name="index run")
-        self._task.add_done_callback(self._ended)
-        return self._task
+    def _begin(self, plan: Plan, spread: float) -> None:
+        task = asyncio.create_task(self._spread(plan, self.slot(plan), spread), name=f"plan {plan.name}")
+        self._tasks[plan] = task
+        task.add_done_callback(lambda ended: self._ended(plan, ended))
 
-    def _ended(self, task: asyncio.Task[ChildRun]) -> None:
-        self._task = self._since = None
+    async def _spread(self, plan: Plan, slot: str, seconds: float) -> ChildRun | None:
+        await asyncio.sleep(seconds)
+        return await self._run(plan, slot)
+
+    def _ended(self, plan: Plan, task: asyncio.Task[ChildRun | None]) -> None:
+        del self._tasks[plan]
         if task.cancelled():
             _log.warning("the index run was stopped before its end")
         elif (error := task.exception()) is not None:
             _log.error("the index run failed", exc_info=error)
-        elif (run := task.result()).ok:
+        elif (run := task.result()) is None:
+            _log.info("the index run was another process's")
+        elif run.ok:
             _log.info("the index run ended well after %.1f s", run.seconds)
         else:
             _log.error("the index run failed after %.1f s: %s", run.seconds, run.reason)
+
+
+def _trigger(plan: Plan, zone: tzinfo) -> Any:
+    """Return the APScheduler trigger of a plan; raises ConfigError naming it."""
+    try:
+        if len(fields := plan.when.split()) == 5:
+            # APScheduler counts weekdays from Monday, cron from Sunday: names mean the same to both.
+            fields[4] = re.sub(r"(?<![/\d])[0-7]\b", lambda day: _WEEKDAYS[int(day[0])], fields[4])
+            trigger = CronTrigger.from_crontab(" ".join(fields), timezone=zone)
+            if trigger.get_next_fire_time(None, datetime.now(UTC)) is None:
+                raise ValueError("it is never due")
+            return trigger
+        minutes = float(plan.when)
+        if not (math.isfinite(minutes) and minutes > 0):
+            raise ValueError("it is not more than 0 minutes")
+        return IntervalTrigger(
+            seconds=minutes * 60, start_date=datetime(2000, 1, 1, tzinfo=UTC), timezone=UTC
+        )
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(
+            f"{plan.when!r} cannot be scheduled ({error}); write minutes, such as 15, or a cron line, such as "
+            f"0 3 * * mon-fri"
+        ) from error

@@ -224,8 +224,7 @@ async def connected(
             argv=reindex,
             sources=desk.sources,
             admins=settings.slack.admins,
-            every_seconds=settings.sync.every_minutes * 60,
-            deadline_seconds=settings.sync.deadline_minutes * 60,
+            settings=settings.sync,
             zone=desk.zone,
         )
         app = create_app(us, client(None), worker, runs.command, settings.slack.shared_channels)

@@ -1,4 +1,4 @@
-"""The index run inside `twohop serve`: at an interval, and for admins by `/twohop reindex`; one at a time."""
+"""The index run inside `twohop serve`: by plan, and for admins by `/twohop reindex`; one at a time."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from slack_sdk.web.async_client import AsyncWebClient
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.app import Executor
+from bot.config import SyncSettings
 from bot.slack import text
 from bot.slack.worker import UNREACHABLE, code
 from bot.store import Inbox
+from ingest.errors import ConfigError
 from ingest.runs import Run, Runs, State
-from ingest.schedule import ChildRun, Schedule, run_child
+from ingest.schedule import ChildRun, Plan, Schedule, run_child
 
 _SHOWN_SKIPS = 10
 _MOST_REASON = 500
 _POSTS = 4
+_EVERYTHING = "*"
+"""The plan of all sources that have none of their own."""
+_BUSY_SECONDS = 5.0
+_SETTLING_SECONDS = 900.0
+"""How long a bot that was just started has to catch up before it raises an alarm."""
 _HELP = (
     "`/twohop status` shows what is indexed and what is being answered\n"
     "`/twohop reindex` reads the sources again, `/twohop reindex NAME` only one of them (admins)\n"
@@ -48,8 +55,7 @@ class IndexRuns:
         argv: Sequence[str],
         sources: Callable[[], Sequence[str]],
         admins: Collection[str],
-        every_seconds: float,
-        deadline_seconds: float,
+        settings: SyncSettings,
         zone: tzinfo = UTC,
     ) -> None:
         self._client = client
@@ -59,17 +65,33 @@ class IndexRuns:
         self._argv = argv
         self._sources = sources
         self._admins = frozenset(admins)
-        self._deadline = deadline_seconds
+        self._deadline = settings.deadline_minutes * 60
         self._zone = zone
         self._tasks: set[asyncio.Task[ChildRun]] = set()
-        self._schedule = Schedule(self._by_clock, every_seconds=every_seconds) if every_seconds else None
+        self._own = frozenset(settings.schedule)
+        plans = [Plan(name, when) for name, when in settings.schedule.items()]
+        if settings.every_minutes:
+            plans.append(Plan(_EVERYTHING, str(settings.every_minutes)))
+        self._schedule = Schedule(
+            self._by_clock, plans if argv else (), zone=zone, jitter_seconds=settings.jitter_seconds
+        )
+        self._up_since = runs.now()
 
     async def start(self, *, now: bool) -> None:
-        """Start the interval, and one run at once where nothing is indexed yet."""
-        if self._schedule and self._argv:
-            self._schedule.start()
+        """Start the plans, and one run at once where nothing is indexed yet or a plan was missed.
+
+        Raises ConfigError where a plan is for a source that is not there.
+        """
+        known = await self._run(self._sources)
+        if self._argv and (unknown := self._own - set(known)):
+            raise ConfigError(
+                f"sync.schedule names {sorted(unknown)[0]!r}; the sources are {', '.join(known)}"
+            )
         if now and self._argv and (run := await self._run(lambda: self._runs.start("sync", why="schedule"))):
             self._begin(run)
+            self._schedule.start()
+        else:
+            self._schedule.start([plan for plan in self._schedule.plans if await self._missed(plan, 1)])
 
     async def keep(self) -> None:
         """Renew the leases, and tell of the runs whose process died; ends when cancelled."""
@@ -78,14 +100,15 @@ class IndexRuns:
                 await self._run(self._runs.renew)
                 for run in await self._run(self._runs.abandoned):
                     await self._tell(run)
+                for plan in self._schedule.plans:
+                    await self._watch(plan)
             except SQLAlchemyError:
                 _log.exception("the index runs could not be read; trying again")
             await asyncio.sleep(self._runs.lease / 3)
 
     async def stop(self) -> None:
         """End the interval and whatever runs; whoever asked for it is told."""
-        if self._schedule:
-            await self._schedule.stop()
+        await self._schedule.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -144,11 +167,48 @@ class IndexRuns:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _by_clock(self) -> ChildRun:
-        run = await self._run(lambda: self._runs.start("sync", why="schedule"))
-        if run is None:
-            return ChildRun(True, None, 0.0, {}, "", "another one is under way")
-        return await self._carry_out(run)
+    async def _by_clock(self, plan: Plan, slot: str) -> ChildRun | None:
+        """Run a plan once over all processes, after whatever runs now."""
+        while True:
+            run = await self._run(
+                lambda: self._runs.start("sync", why="schedule", sources=self._of(plan), slot=slot)
+            )
+            if run is not None:
+                return await self._carry_out(run)
+            if await self._run(lambda: self._runs.slot_taken(slot)):
+                return None
+            await asyncio.sleep(min(_BUSY_SECONDS, self._runs.lease / 3))
+
+    def _of(self, plan: Plan) -> Sequence[str]:
+        """Return the sources of a plan; none means all, with what is no longer a source taken out."""
+        if plan.name != _EVERYTHING:
+            return (plan.name,)
+        return [name for name in self._sources() if name not in self._own] if self._own else ()
+
+    async def _missed(self, plan: Plan, times: int) -> bool:
+        """Tell whether the last success of one of a plan's sources is longer ago than so many intervals."""
+
+        def late() -> bool:
+            names = self._of(plan) or self._sources()
+            ends = [run.ended_at or 0.0 if (run := self._runs.succeeded(name)) else 0.0 for name in names]
+            return self._runs.now() - min(ends, default=0.0) > times * self._schedule.period_seconds(plan)
+
+        return await self._run(late)
+
+    async def _watch(self, plan: Plan) -> None:
+        """Raise the alarm where a plan's last success is older than twice its interval, once over all processes."""
+        settled = min(self._schedule.period_seconds(plan), _SETTLING_SECONDS)
+        if self._runs.now() - self._up_since < settled:
+            return
+        if not await self._missed(plan, 2):
+            if await self._run(lambda: self._runs.calm(plan.name)):
+                _log.info("the index is up to date again: %s", plan.name)
+        elif await self._run(lambda: self._runs.raise_alarm(plan.name)):
+            past = await self._run(self._runs.history)
+            said = late_said(plan, next((run for run in past if run.state != "running"), None))
+            _log.error("%s", said)
+            for admin in sorted(self._admins):
+                await self._post(admin, said)
 
     async def _carry_out(self, run: Run) -> ChildRun:
         argv = [*self._argv, "--run", run.id, *(part for name in run.sources for part in ("--source", name))]
@@ -189,6 +249,21 @@ class IndexRuns:
 
     def _clock(self, seconds: float) -> str:
         return f"{datetime.fromtimestamp(seconds, self._zone):%d %B, %H:%M}"
+
+
+def late_said(plan: Plan, latest: Run | None) -> str:
+    """Return the alarm: what is late, how the latest run ended, and the next step."""
+    what = "the sources" if plan.name == _EVERYTHING else f"the source {plan.name!r}"
+    how = f"every {float(plan.when):g} minutes" if " " not in plan.when.strip() else f"at {plan.when!r}"
+    ended = (
+        f" The latest run is {latest.state}{f': {latest.failure[:_MOST_REASON]}' if latest.failure else ''}."
+        if latest
+        else ""
+    )
+    return (
+        f"The index is late: {what} should be read {how}, and were not read to their end in twice that time.{ended}\n"
+        f"What was indexed before still answers. Next step: run `twohop index history` and `twohop index` where the bot runs."
+    )
 
 
 def told(run: Run) -> str:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from ingest.errors import ConfigError, TwohopError
-from ingest.schedule import ChildRun, Running, Schedule, run_child
+from ingest.errors import ConfigError
+from ingest.schedule import ChildRun, Plan, Schedule, run_child
 
 LONG = 60.0
 """A deadline that no test reaches."""
@@ -212,19 +213,24 @@ LOGS = (
 )
 
 
-def schedule(program: str, *arguments: object, every: float = 3600.0) -> Schedule:
-    runs = partial(run, program, *arguments, grace_seconds=0.2)
-    return Schedule(runs, every_seconds=every, now=lambda: MOMENT)
+EVERY_SECOND = Plan("docs", str(1 / 60))
+
+
+def schedule(program: str, *arguments: object, plan: Plan = EVERY_SECOND) -> Schedule:
+    async def runs(_plan: Plan, _slot: str) -> ChildRun:
+        return await run(program, *arguments, grace_seconds=0.2)
+
+    return Schedule(runs, [plan])
 
 
 def lines(path: Path) -> list[str]:
     return path.read_text().split() if path.is_file() else []
 
 
-async def test_the_interval_runs_again_and_again_and_never_two_at_a_time(tmp_path: Path) -> None:
+async def test_a_plan_runs_again_and_again_and_never_two_at_a_time(tmp_path: Path) -> None:
     log = tmp_path / "log"
     # Each run takes longer than the interval.
-    timed = schedule(LOGS, log, 0.3, every=0.1)
+    timed = schedule(LOGS, log, 0.3, plan=Plan("docs", "0.002"))
     timed.start()
     try:
         await until(lambda: lines(log).count("end") >= 3)
@@ -237,95 +243,125 @@ async def test_the_interval_runs_again_and_again_and_never_two_at_a_time(tmp_pat
     assert len(lines(log)) == again
 
 
-async def test_a_run_on_demand_and_the_interval_do_not_overlap(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    timed = schedule(LOGS, log, 0.1, every=0.05)
+async def test_plans_are_independent_and_each_is_told_its_slot() -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def note(plan: Plan, slot: str) -> ChildRun | None:
+        seen.append((plan.name, slot))
+        return None
+
+    timed = Schedule(note, [Plan("docs", "0.003"), Plan("wiki", "0.005")])
     timed.start()
-    try:
-        answers = []
-        while lines(log).count("end") < 5:
-            answers.append(await timed.run_now())
-            await asyncio.sleep(0.01)
-    finally:
-        await timed.stop(wait_seconds=LONG)
-    found = lines(log)
-    assert found == ["begin", "end"] * (len(found) // 2)
-    assert all(answer.ok if isinstance(answer, ChildRun) else answer == Running(MOMENT) for answer in answers)
+    await until(lambda: {"docs", "wiki"} <= {name for name, _ in seen} and len(seen) > 6)
+    await timed.stop()
+    assert all(slot.startswith(f"{name}@") for name, slot in seen)
+    assert len(set(seen)) == len(seen)
 
 
-async def test_run_now_returns_how_it_ended_and_tells_others_since_when(tmp_path: Path) -> None:
-    started = tmp_path / "pid"
-    wait = "while not os.path.exists(sys.argv[2]): time.sleep(0.01)\n"
-    timed = schedule(STARTED + wait + "print('{\"added\": 3}')", started, tmp_path / "go")
-    first = asyncio.create_task(timed.run_now())
-    await until(pid_in(started))
-    assert await timed.run_now() == Running(MOMENT)
-    (tmp_path / "go").touch()
-    found = await first
-    assert isinstance(found, ChildRun)
-    assert found.report == {"added": 3}
-    again = await timed.run_now()
-    assert isinstance(again, ChildRun)
-    assert again.ok
+async def test_what_was_missed_runs_at_once() -> None:
+    seen: list[str] = []
+
+    async def note(plan: Plan, slot: str) -> ChildRun | None:
+        seen.append(slot)
+        return None
+
+    plans = [Plan("docs", "600"), Plan("wiki", "600")]
+    timed = Schedule(note, plans, now=lambda: MOMENT)
+    timed.start(at_once=plans[:1])
+    await until(lambda: seen)
+    await timed.stop()
+    assert seen == ["docs@2026-11-30T00:00:00+00:00"]
 
 
-async def test_a_caller_of_run_now_that_goes_away_does_not_end_the_run(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    timed = schedule(LOGS, log, 0.2)
-    caller = asyncio.create_task(timed.run_now())
-    await until(lambda: lines(log))
-    caller.cancel()
-    await until(lambda: "end" in lines(log))
-    await timed.stop(wait_seconds=LONG)
+MADRID = ZoneInfo("Europe/Madrid")
 
 
-async def test_stop_kills_a_run_that_does_not_end_and_refuses_new_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("when", "now", "due"),
+    [
+        ("60", "2026-11-30T09:59:59+00:00", "2026-11-30T09:00:00+00:00"),
+        ("60", "2026-11-30T10:00:00+00:00", "2026-11-30T10:00:00+00:00"),
+        ("90", "2026-11-30T10:00:00+00:00", "2026-11-30T09:00:00+00:00"),
+        ("0 3 * * *", "2026-11-30T01:30:00+00:00", "2026-11-29T02:00:00+00:00"),
+        ("0 3 * * *", "2026-11-30T02:00:00+00:00", "2026-11-30T02:00:00+00:00"),
+        # In summer the desk is two hours ahead.
+        ("0 3 * * *", "2026-07-30T02:30:00+00:00", "2026-07-30T01:00:00+00:00"),
+        # 30 November 2026 is a Monday, the day before a Sunday, which cron calls 0 or 7.
+        ("0 3 * * 0", "2026-11-30T09:00:00+00:00", "2026-11-29T02:00:00+00:00"),
+        ("0 3 * * 7", "2026-11-30T09:00:00+00:00", "2026-11-29T02:00:00+00:00"),
+        ("0 3 * * 1-5", "2026-11-30T09:00:00+00:00", "2026-11-30T02:00:00+00:00"),
+        ("0 3 * * mon-fri", "2026-11-29T09:00:00+00:00", "2026-11-27T02:00:00+00:00"),
+        ("*/15 * * * *", "2026-11-30T09:44:00+00:00", "2026-11-30T09:30:00+00:00"),
+        ("0 0 1 1 *", "2026-11-30T09:44:00+00:00", "2025-12-31T23:00:00+00:00"),
+    ],
+)
+def test_the_slot_is_the_latest_moment_that_was_due(when: str, now: str, due: str) -> None:
+    async def nothing(_plan: Plan, _slot: str) -> ChildRun | None:
+        return None
+
+    plan = Plan("docs", when)
+    timed = Schedule(nothing, [plan], zone=MADRID, now=lambda: datetime.fromisoformat(now))
+    assert timed.slot(plan) == f"docs@{due}"
+
+
+@pytest.mark.parametrize(
+    ("when", "seconds"), [("15", 900), ("0 3 * * *", 86_400), ("0 3 * * 0", 7 * 86_400), ("0.5", 30)]
+)
+def test_the_time_between_two_moments(when: str, seconds: float) -> None:
+    plan = Plan("docs", when)
+    assert schedule("pass", plan=plan).period_seconds(plan) == seconds
+
+
+async def test_stop_kills_a_run_that_does_not_end(tmp_path: Path) -> None:
     started = tmp_path / "pid"
     timed = schedule(DEAF, started)
-    timed.start()
-    asked = asyncio.create_task(timed.run_now())
+    timed.start(at_once=[EVERY_SECOND])
     await until(pid_in(started))
     await timed.stop()
     assert not alive(pid_in(started)())
-    with pytest.raises(asyncio.CancelledError):
-        await asked
-    with pytest.raises(TwohopError, match="the bot is stopping"):
-        await timed.run_now()
     await timed.stop()
 
 
 async def test_stop_waits_for_a_run_that_ends_in_time(tmp_path: Path) -> None:
     log = tmp_path / "log"
     timed = schedule(LOGS, log, 0.2)
-    asked = asyncio.create_task(timed.run_now())
+    timed.start(at_once=[EVERY_SECOND])
     await until(lambda: lines(log))
     await timed.stop(wait_seconds=LONG)
-    found = await asked
-    assert isinstance(found, ChildRun)
-    assert found.ok
     assert lines(log) == ["begin", "end"]
 
 
 async def test_how_each_run_ended_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "ingest.schedule")
-    await schedule("print('{}')").run_now()
-    await schedule("import sys; sys.exit('error: no folder')").run_now()
 
-    async def broken() -> ChildRun:
+    async def broken(_plan: Plan, _slot: str) -> ChildRun:
         raise ValueError("a bug")
 
-    with pytest.raises(ValueError, match="a bug"):
-        await Schedule(broken, every_seconds=1).run_now()
-    said = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert [level for level, _ in said] == ["INFO", "ERROR", "ERROR"]
-    assert said[1][1].endswith("it ended with exit code 1: error: no folder")
-    assert caplog.records[2].exc_info is not None
+    async def others(_plan: Plan, _slot: str) -> None:
+        return None
+
+    rare = Plan("docs", "600")
+    for timed in (
+        schedule("print('{}')", plan=rare),
+        schedule("import sys; sys.exit('error: no folder')", plan=rare),
+        Schedule(broken, [rare]),
+        Schedule(others, [rare]),
+    ):
+        timed.start(at_once=[rare])
+        await timed.stop(wait_seconds=LONG)
+    records = [record for record in caplog.records if record.name == "ingest.schedule"]
+    assert [record.levelname for record in records] == ["INFO", "ERROR", "ERROR", "INFO"]
+    assert records[1].getMessage().endswith("it ended with exit code 1: error: no folder")
+    assert records[2].exc_info is not None
+    assert "another process" in records[3].getMessage()
 
 
-@pytest.mark.parametrize("every", [0, -5.0])
-def test_an_interval_that_is_none_is_refused(every: float) -> None:
-    with pytest.raises(ConfigError, match=repr(every)):
-        schedule("pass", every=every)
+@pytest.mark.parametrize(
+    "when", ["0", "-5", "nan", "", "soon", "0 3 * *", "61 3 * * *", "0 0 30 2 *", "0 3 * * 9"]
+)
+def test_a_plan_that_is_none_is_refused(when: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(repr(when))):
+        schedule("pass", plan=Plan("docs", when))
 
 
 async def test_a_long_report_survives_the_way_through_a_pipe(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from ingest.embed import SentenceTransformerEmbedder
 SUPPORT = "U_SAM"
 MEMBER = "U_ANA"
 ADMIN = "U_ADMIN"
+NEVER: Mapping[str, Any] = {"every_minutes": 0}
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ async def slack() -> AsyncIterator[SlackServer]:
 
 
 def settings_of(
-    sample: Desk, slack: SlackServer, state: Path, every_minutes: float = 0, **more: Any
+    sample: Desk, slack: SlackServer, state: Path, sync: Mapping[str, Any] = NEVER, **more: Any
 ) -> Settings:
     """Return settings that share the sample's index and tickets and keep their own state."""
     section = {"api_url": slack.api_url, "admins": (ADMIN,), "drain_seconds": 5.0, **more}
@@ -42,7 +43,7 @@ def settings_of(
             "slack_app_token": slack.app_token,
             "access": AccessSettings(groups={"support": (SUPPORT, ADMIN)}),
             "slack": SlackSettings(**section),
-            "sync": SyncSettings(every_minutes=every_minutes),
+            "sync": SyncSettings(**{**NEVER, **sync}),
         }
     )
 

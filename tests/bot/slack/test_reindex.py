@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from bot.playground.server import SlackServer
 from bot.playground.socket_mode import Delivery
 from bot.store.state import opened
+from ingest.errors import ConfigError
 from ingest.runs import Runs
 from tests.bot.slack.conftest import ADMIN, MEMBER, Bot
 
@@ -36,6 +41,15 @@ def prints(report: object, *, code: int = 0, until: Path | None = None) -> tuple
 
 def told(slack: SlackServer, user: str = "D_ADMIN") -> list[str]:
     return [message.text for message in slack.messages(user) if message.user == slack.app.user]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what Slack does not see; the test's own limit is for what never comes."""
+    for _ in range(3000):
+        if condition():
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail("what was waited for did not come")
 
 
 async def twohop(slack: SlackServer, user: str, text: str) -> str:
@@ -123,7 +137,7 @@ async def test_the_clock_starts_a_run_of_which_nobody_is_told(
 ) -> None:
     ran = tmp_path / "ran"
     argv = (sys.executable, "-c", f"open({str(ran)!r}, 'w').close(); print({json.dumps(REPORT)!r})")
-    async with bot(reindex=argv, every_minutes=0.01) as desk:
+    async with bot(reindex=argv, sync={"every_minutes": 0.01}) as desk:
         runs = Runs(desk.store.engine, "test", 30)
         while "No index run" in await twohop(slack, MEMBER, "status"):
             pass
@@ -133,3 +147,75 @@ async def test_the_clock_starts_a_run_of_which_nobody_is_told(
     assert latest is not None
     assert (latest.who, latest.why) == ("", "schedule")
     assert told(slack) == []
+
+
+async def test_one_source_is_read_alone_and_another_name_is_none(slack: SlackServer, bot: Bot) -> None:
+    async with bot(reindex=prints(REPORT)) as desk:
+        assert "There is no source 'wiki'. The sources are: docs, tickets" in await twohop(
+            slack, ADMIN, "reindex wiki"
+        )
+        assert "has begun" in await twohop(slack, ADMIN, "reindex tickets")
+        await slack.wait_for(lambda: told(slack), 30)
+        latest = Runs(desk.store.engine, "test", 30).latest()
+    assert latest is not None
+    assert (latest.sources, latest.who, latest.why) == (["tickets"], ADMIN, "slack")
+
+
+LOGS = (
+    "import os, sys, time\n"
+    "log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)\n"
+    "os.write(log, b'begin\\n'); time.sleep(0.3); os.write(log, b'end\\n'); print('{}')"
+)
+
+
+async def test_two_bots_with_one_schedule_run_each_moment_once(
+    slack: SlackServer, bot: Bot, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    argv = (sys.executable, "-c", LOGS, str(log))
+    plans = {"every_minutes": 0.02, "schedule": {"tickets": "0.03"}}
+    async with bot(reindex=argv, sync=plans) as desk, bot(reindex=argv, sync=plans):
+        await until(lambda: log.exists() and log.read_text().count("end") >= 6)
+        rows = Runs(desk.store.engine, "test", 30).history(100)
+    lines = log.read_text().split()
+    begun = [line for line in lines if line == "begin"]
+    # The last one may have been stopped by the bots' end.
+    assert lines[: len(lines) // 2 * 2] == ["begin", "end"] * (len(lines) // 2)
+    assert len({run.slot for run in rows}) == len(rows) >= len(begun)
+    assert {tuple(run.sources) for run in rows} == {("docs",), ("tickets",)}
+
+
+async def test_a_run_that_hangs_is_cut_at_its_deadline_and_reported(
+    slack: SlackServer, bot: Bot, tmp_path: Path
+) -> None:
+    argv = prints(REPORT, until=tmp_path / "never")
+    async with bot(reindex=argv, sync={"deadline_minutes": 0.02}):
+        await twohop(slack, ADMIN, "reindex")
+        await slack.wait_for(lambda: told(slack), 30)
+        assert "is failed" in await done(slack)
+    (said,) = told(slack)
+    assert "it was stopped at its deadline of 1.2 seconds" in said
+    assert "Next step" in said
+
+
+async def test_admins_are_told_once_that_the_index_is_late(slack: SlackServer, bot: Bot) -> None:
+    failed = {**REPORT, "ok": False, "failures": ["docs: the folder 'x' is away"]}
+    argv = prints(failed, code=1)
+    often = {"every_minutes": 0.01, "lease_seconds": 0.6}
+    async with bot(reindex=argv, sync=often) as desk, bot(reindex=argv, sync=often):
+        await slack.wait_for(lambda: told(slack), 60)
+        before = len(Runs(desk.store.engine, "test", 30).history(100))
+        await until(lambda: len(Runs(desk.store.engine, "test", 30).history(100)) > before + 3)
+    (said,) = told(slack)
+    assert "The index is late: the sources should be read every 0.01 minutes" in said
+    assert "the folder 'x' is away" in said
+    assert "Next step" in said
+
+
+async def test_a_plan_for_a_source_that_is_not_there_stops_the_start(slack: SlackServer, bot: Bot) -> None:
+    with pytest.raises(ConfigError, match=r"sync\.schedule names 'wiki'; the sources are docs, tickets"):
+        async with bot(reindex=prints(REPORT), sync={"schedule": {"wiki": "5"}}):
+            pass
+    with pytest.raises(ConfigError, match="'soon' cannot be scheduled"):
+        async with bot(reindex=prints(REPORT), sync={"schedule": {"docs": "soon"}}):
+            pass
