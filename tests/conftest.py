@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     reasons = {
         "soak": "a long proof: run it with --soak",
-        "elasticsearch": "needs Elasticsearch: run it with --elasticsearch URL, of deploy/compose.yaml or any cluster",
+        "elasticsearch": "needs Elasticsearch: run it with --elasticsearch URL of one on this machine; a key is taken from ELASTICSEARCH_API_KEY",
         "llm": "needs a real language model: run it with --llm URL, as tests/bot/test_llm.py tells",
     }
     for marker, reason in reasons.items():

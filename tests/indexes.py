@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from elasticsearch import Elasticsearch
+
+from bot.config import load
+from ingest.config import ElasticsearchSettings
 from ingest.index import Writable
 from ingest.index.sqlite import identity
 from ingest.types import Arm, Chunk, Document, Rankings, Where
@@ -14,6 +22,25 @@ ARMS: tuple[Arm, ...] = ("lexical", "dense", "codes")
 EMBEDDER = HashingEmbedder()
 IDENTITY = identity(EMBEDDER.name, EMBEDDER.dimensions, "1")
 MEMBERS = Where(readers=frozenset({"members"}))
+
+
+@contextmanager
+def cluster(url: str) -> Iterator[tuple[ElasticsearchSettings, Elasticsearch]]:
+    """Lend a prefix of one test's own on a cluster, of which nothing is left; keys are those of the environment."""
+    names = {name: value for name, value in os.environ.items() if name.startswith("ELASTICSEARCH_")}
+    settings = load(None, {**names, "ELASTICSEARCH_URL": url}).elasticsearch
+    settings = settings.model_copy(update={"prefix": f"twohop-test-{uuid.uuid4().hex[:12]}"})
+    client = Elasticsearch(
+        url,
+        api_key=settings.api_key.get_secret_value() or None,
+        basic_auth=(settings.username, settings.password.get_secret_value()) if settings.username else None,
+        **({"ca_certs": str(settings.ca_certs)} if settings.ca_certs else {}),
+        **({"ssl_assert_fingerprint": settings.fingerprint} if settings.fingerprint else {}),
+    )
+    with client:
+        yield settings, client
+        for name in client.indices.get(index=f"{settings.prefix}-*"):
+            client.indices.delete(index=name)
 
 
 def write(

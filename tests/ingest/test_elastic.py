@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import time
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,7 @@ from ingest.config import ElasticsearchSettings
 from ingest.errors import ConfigError, DocumentRefused, IndexingError
 from ingest.index.elastic import ElasticIndex
 from ingest.types import Document
-from tests.indexes import ARMS, EMBEDDER, IDENTITY, MEMBERS, everywhere, ids, rank, write
+from tests.indexes import ARMS, EMBEDDER, IDENTITY, MEMBERS, cluster, everywhere, ids, rank, write
 from tests.ingest.elastic_server import CERTIFICATE, PRODUCT, ElasticServer, Reply, error, fingerprint
 
 KEY = "c2VjcmV0OnNlY3JldA=="
@@ -349,12 +348,8 @@ def test_two_writers_of_one_document_leave_one_version(server: ElasticServer, in
 
 @pytest.fixture
 def real(request: pytest.FixtureRequest) -> Iterator[tuple[ElasticsearchSettings, Elasticsearch]]:
-    url = request.config.getoption("--elasticsearch")
-    prefix = f"twohop-test-{uuid.uuid4().hex[:12]}"
-    with Elasticsearch(url) as client:
-        yield ElasticsearchSettings(url=url, prefix=prefix), client
-        for name in client.indices.get(index=f"{prefix}-*"):
-            client.indices.delete(index=name)
+    with cluster(request.config.getoption("--elasticsearch")) as found:
+        yield found
 
 
 @pytest.mark.elasticsearch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +22,7 @@ from ingest.index.elastic import ElasticIndex
 from ingest.index.payload import from_json, to_json
 from ingest.index.sqlite import SqliteIndex, identity
 from ingest.types import Document, Rule, Where
-from tests.indexes import ARMS, EMBEDDER, IDENTITY, MEMBERS, everywhere, ids, rank, write
+from tests.indexes import ARMS, EMBEDDER, IDENTITY, MEMBERS, cluster, everywhere, ids, rank, write
 
 OpenIndex = Callable[..., SearchIndex]
 
@@ -32,12 +30,8 @@ OpenIndex = Callable[..., SearchIndex]
 @pytest.fixture
 def elastic_settings(request: pytest.FixtureRequest) -> Iterator[ElasticsearchSettings]:
     """Return settings with a prefix of the test's own, of which nothing is left afterwards."""
-    url = request.config.getoption("--elasticsearch")
-    settings = ElasticsearchSettings(url=url, prefix=f"twohop-test-{uuid.uuid4().hex[:12]}")
-    yield settings
-    with Elasticsearch(url) as client:
-        for name in client.indices.get(index=f"{settings.prefix}-*"):
-            client.indices.delete(index=name)
+    with cluster(request.config.getoption("--elasticsearch")) as (settings, _):
+        yield settings
 
 
 @pytest.fixture(params=["sqlite", pytest.param("elastic", marks=pytest.mark.elasticsearch)])
