@@ -255,8 +255,12 @@ class _Turn:
         return verdict.topic_of(self._asked(), self.names.vocabulary, self.parts.words.synonyms)
 
     def _asked(self) -> str:
-        """Return the question without the customers' names: "Team Rocket" is no plan and "Ortega Hardware" no topic."""
+        """Return the question without customers' names and ticket numbers: "Team Rocket" is no plan, "RMA 17" no topic."""
         text = self.text
+        for mention in reversed(self.parts.tickets.mentioned(text)):
+            text = f"{text[: mention.start]} {text[mention.end :]}"
+        if label := self.tools.label("").strip(" -#"):
+            text = re.sub(rf"\b{re.escape(label)}\b", " ", text, flags=re.IGNORECASE)
         for name in mentions(text, self.names.customers):
             text = re.sub(re.escape(name), " ", text, flags=re.IGNORECASE)
         return text

@@ -20,7 +20,7 @@ from bot.verdict.topic import ACTS, demanded, heads, other_focus, points, topic_
 from bot.verdict.wording import numbered, worded
 from ingest.atoms import atoms, same, stems, words
 from ingest.dates import Calendar, format_duration
-from ingest.rules import topics
+from ingest.rules import anchors_in, topics
 from ingest.types import Chunk
 
 __all__ = [
@@ -80,6 +80,7 @@ def _beside(
     """
     known = {stem for action in actions for stem in stems(action)}
     known |= {stem for c in about if c.fit != "no" for stem in topics(c.rule)}
+    known |= {stem for word in words(text) if anchors_in(word) for stem in stems(word)}
     if case.evidence:
         known |= set(stems(f"{case.customer} {case.label}"))
     return tuple(
@@ -123,6 +124,7 @@ def _matters(
             else []
         )
     own = frozenset(stems(f"{case.text} {case.customer}"))
+    own |= {stem for word in words(text) if anchors_in(word) & set(case.events) for stem in stems(word)}
     if case.evidence and (not topic - own or case.when) and points(text):
         # "Are they entitled to it?": what it is stands in the ticket.
         told = heads(topic_of(case.text, vocabulary, synonyms), actions)

@@ -13,7 +13,7 @@ from ingest.atoms import MONTHS, atoms, mentions, stems, words
 GENERIC = frozenset(
     stems(
         "customer client account ticket case company plan subscription entitled eligible entitlement allowed get give still "
-        "ask asked request requested apply applies rule policy long many much day days hour hours time date deadline window "
+        "ask asked request requested claim claims claimed apply applies rule policy long many much day days hour hours time date deadline window "
         "due end ends close closed expire possible right want like know please tell shop store user person one now today make "
         "back happen charge payment fee period buyer order item purchase billing compare compared difference different longer "
         "shorter higher faster better annual monthly see look say says said somebody someone valid count hold holds true "
@@ -27,7 +27,7 @@ GENERIC = frozenset(
 )
 """Words that ask for a rule without saying which."""
 
-ACTS = GENERIC | frozenset(stems("claim claimed request requested application report reported"))
+ACTS = GENERIC | frozenset(stems("application report reported"))
 """Words of an action's name that say somebody acted, not about what: the refund of a "refund request"."""
 
 
