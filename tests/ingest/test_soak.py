@@ -1,14 +1,17 @@
-"""A long proof: an index run that is killed anywhere is finished by the next one."""
+"""Long proofs: an index run that is killed anywhere is finished by the next one, and nobody sees half an index meanwhile."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +19,12 @@ from pathlib import Path
 import pytest
 
 from ingest.config import ChunkSettings, SourceSettings
+from ingest.errors import IndexingError
 from ingest.index.sqlite import SqliteIndex
 from ingest.parse import to_document
 from ingest.sources.folder import FolderSource
 from ingest.sync import SyncReport, rebuild, sync
+from ingest.types import Where
 from tests.fakes import HashingEmbedder
 
 IDENTITY = "fake/hashing@64"
@@ -110,6 +115,102 @@ def test_no_document_is_lost_doubled_or_half_written_by_kill_9(tmp_path: Path, a
     assert {path.name for path in folder.glob("generation-*.db")} == set(named), seed
 
 
+READERS = 4
+STEPS = 20
+ANCHOR = "ERR_ANCHOR-7001"
+
+
+def take_a_step(folder: Path, docs: Path, step: str) -> None:
+    """Do what a run does first, then sync, rebuild or roll back."""
+    with SqliteIndex(folder, IDENTITY) as index:
+        index.sweep()
+        if step == "rollback":
+            # There is none to roll back to before the first rebuild, and after a rollback to the last one.
+            with contextlib.suppress(IndexingError):
+                index.rollback()
+    if step != "rollback":
+        bring_up_to_date(folder, docs, anew=step == "rebuild")
+
+
+@pytest.mark.soak
+def test_readers_always_see_a_whole_index_while_runs_are_killed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed = int(os.environ.get("PYTEST_SOAK_SEED", time.time_ns() % 100_000))
+    chance = random.Random(seed)
+    docs, folder = tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    write_documents(docs, 0, chance)
+    (docs / "anchor.md").write_text(f"# Anchor\n\nThe anchor is {ANCHOR}.\n", "utf-8")
+    began = time.monotonic()
+    bring_up_to_date(folder, docs)
+    whole_run = time.monotonic() - began
+    over, problems, searches = threading.Event(), list[str](), Counter[int]()
+    everyone = Where(frozenset({"members"}))
+
+    def read(reader: int) -> None:
+        vector = HashingEmbedder().embed([ANCHOR], kind="query")[0]
+        with SqliteIndex(folder, IDENTITY) as index:
+            while not over.is_set():
+                try:
+                    found = index.rank(ANCHOR, vector, 5, everyone, time.monotonic() + 30)
+                    held = len(index.documents(everyone))
+                except IndexingError as error:
+                    problems.append(f"a search failed: {error}")
+                    continue
+                searches[reader] += 1
+                if found.failed:
+                    problems.append(f"an arm failed: {found.failed}")
+                elif "docs:anchor.md" not in {scored.chunk.uri for scored in found.arms["codes"]}:
+                    problems.append("the anchor was not found")
+                if held != DOCUMENTS + 1:
+                    problems.append(f"{held} documents, not {DOCUMENTS + 1}")
+
+    readers = [threading.Thread(target=read, args=(i,)) for i in range(READERS)]
+    for reader in readers:
+        reader.start()
+    killed: Counter[str] = Counter()
+    try:
+        for number in range(STEPS):
+            step = chance.choice(("sync", "rebuild", "rebuild", "rollback"))
+            for i in chance.sample(range(DOCUMENTS), DOCUMENTS // 4):
+                text = f"# Page {i}\n\nEdition {number} of page {i} knows ERR_P{i}-00{number}.\n"
+                (docs / f"page-{i:03}.md").write_text(text, encoding="utf-8")
+            child = subprocess.Popen(
+                [sys.executable, "-c", _STEP, str(folder), str(docs), step],
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=Path(__file__).parents[2],
+            )
+            assert child.stdout
+            assert child.stdout.readline() == "begins\n"
+            time.sleep(chance.uniform(0, (whole_run if step != "rollback" else 0.2) * 2))
+            killed[f"{step}{' killed' if child.poll() is None else ''}"] += 1
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+        take_a_step(folder, docs, "sync")
+    finally:
+        over.set()
+        for reader in readers:
+            reader.join()
+    with capsys.disabled():
+        sys.stdout.write(f"\nseed {seed}: {dict(killed)}, searches {dict(searches)}\n")
+    assert problems == [], seed
+    assert len(searches) == READERS
+    assert sum(count for name, count in killed.items() if name.endswith("killed")) >= STEPS // 4, seed
+    bring_up_to_date(tmp_path / "clean", docs)
+    assert list(content(folder)) == list(content(tmp_path / "clean")), seed
+    named = (folder / "current").read_text().split()
+    assert {path.name for path in folder.glob("generation-*.db")} == set(named), seed
+
+
+_STEP = """
+import sys
+from pathlib import Path
+from tests.ingest.test_soak import take_a_step
+print("begins", flush=True)
+take_a_step(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+"""
 _CHILD = """
 import sys
 from pathlib import Path
