@@ -43,6 +43,8 @@ _MONTHS = frozenset(
         "diciembre",
     ]
 )
+_LONGEST = 8000
+"""Characters of a draft that are looked at; nobody reads more in a thread."""
 _NEAR = 0.15
 """How much less of a claim's words a sentence may hold than the best one, and still be what the claim is about."""
 _SMALL = frozenset(
@@ -81,6 +83,7 @@ def check(
     Markers stay as evidence numbers; `finish` renumbers them.
     """
     by_number = {item.n: item for item in shown}
+    draft = draft[:_LONGEST]
     kept: list[str] = []
     problems: list[str] = []
     for line in draft.splitlines():

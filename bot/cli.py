@@ -116,12 +116,13 @@ def sample() -> Path:
 
 
 def settings_for(config: Path | None) -> tuple[Settings, bool]:
-    """Return the settings, and whether they are the sample company's because nothing else is configured.
+    """Return the settings, and whether they are over the sample company because there is nothing else to answer from.
 
-    The sample is used only where there is no settings file, no source path and nothing was indexed here.
+    The sample is used only where no source and no ticket file is named and nothing was indexed here; what else is set,
+    such as who is in support or the language model, holds for it too.
     """
     settings = load(config)
-    own = config or Path("twohop.toml").is_file() or settings.sources.paths or settings.tickets.csv
+    own = settings.sources.paths or settings.tickets.csv or settings.tickets.facets
     if own or settings.index == "elastic" or _embedded(settings).is_file() or settings.tickets_database_url:
         return settings, False
     return demo_settings(settings), True
@@ -135,10 +136,21 @@ def _embedded(settings: Settings) -> Path:
 def demo_settings(settings: Settings) -> Settings:
     """Return the sample company's settings, with its data beside the user's own and never in a cluster."""
     ours = load(sample() / "twohop.toml")
+    kept = settings.model_fields_set & {
+        "access",
+        "slack",
+        "model",
+        "chat",
+        "limits",
+        "sync",
+        "words",
+        "retrieval",
+    }
     sources = ours.sources.model_copy(update={"paths": (sample() / "docs",)})
     tickets = ours.tickets.model_copy(update={"csv": (sample() / "tickets.csv",)})
     return ours.model_copy(
         update={
+            **{name: getattr(settings, name) for name in kept},
             "index": "sqlite",
             "data": settings.data / "demo",
             "company": "Albarán",
@@ -622,7 +634,7 @@ def _serving(
     import logging
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for chatty in ("apscheduler", "httpx", "sentence_transformers"):
+    for chatty in ("apscheduler", "httpx", "httpx2", "openai", "sentence_transformers"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     reindex: list[str] = []
     if is_sample:

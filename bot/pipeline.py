@@ -258,7 +258,7 @@ class _Turn:
         """Return the question without customers' names and ticket numbers: "Team Rocket" is no plan, "RMA 17" no topic."""
         text = self.text
         for mention in reversed(self.parts.tickets.mentioned(text)):
-            text = f"{text[: mention.start]} {text[mention.end :]}"
+            text = f"{text[: mention.start]} it {text[mention.end :]}"
         if label := self.tools.label("").strip(" -#"):
             text = re.sub(rf"\b{re.escape(label)}\b", " ", text, flags=re.IGNORECASE)
         for name in mentions(text, self.names.customers):

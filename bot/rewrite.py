@@ -11,7 +11,7 @@ from bot import prompts
 from bot.gate import asks
 from bot.types import Budget, ChatModel, Gazetteer, Message, PastTurn, Question, Reply
 from bot.verdict.topic import GENERIC
-from ingest.atoms import atoms, codes, mentions, same, stems, words
+from ingest.atoms import atoms, codes, mentions, negated, same, stems, words
 from ingest.dates import format_date, relative_date
 from ingest.errors import ModelError
 
@@ -91,8 +91,10 @@ async def standalone(
         proposal = ""
     if not isinstance(proposal, str) or not proposal.strip():
         return by_rule, said
-    # Nothing may be lost either: "and 4821?" is not about the ticket before it.
-    if adds(proposal, f"{ask}\n{by_rule}") or adds(asked, proposal):
+    # Nothing may be lost either: "and 4821?" is not about the ticket before it, nor "in time?" about the refund.
+    lost = adds(asked, proposal) or set(stems(asked)) - GENERIC - set(stems(proposal))
+    turned = negated(proposal) and not negated(asked) and not negated(by_rule)
+    if lost or turned or len(proposal) > LONGEST or adds(proposal, f"{ask}\n{by_rule}"):
         return by_rule, said
     return proposal.strip(), said
 

@@ -38,7 +38,7 @@ def read(raw: str, *, tools: Sequence[Tool] = (), schema: bool = False, prompt: 
     """
     try:
         body = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Fault(f"the server sent no JSON: {raw.strip()[:80]!r}") from error
     choices = body.get("choices") if isinstance(body, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None

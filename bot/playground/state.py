@@ -169,7 +169,9 @@ class State:
         self._posts: dict[str, tuple[float, float]] = {}
         self._updates: dict[tuple[str, str], float] = {}
         self._last = 0
-        self._serial = 0
+        self._serial = (
+            int(now()) * 100
+        )  # ids are new in each run, also for a database that remembers the last one
         self.changed = asyncio.Event()
         self.closed = False
 
