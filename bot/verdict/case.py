@@ -66,6 +66,8 @@ class Case:
     """What the question supposes instead of the record: `plan Starter instead of Team`."""
     premises: tuple[str, ...] = ()
     """What the question takes for granted and the record denies, as sentences."""
+    ends: date | None = None
+    """The last day, as the question has it."""
     stated: tuple[Atom, ...] = ()
     """Durations that the question states."""
     beside: tuple[str, ...] = ()
@@ -123,6 +125,9 @@ def case_in(
         if atom.kind != "date" or (day := resolve_date(atom, now.date())) is None:
             continue
         said = text[max(seen, atom.start - 45) : atom.start].rpartition(",")[2]
+        if edge := re.search(r"\b(before|prior to|after)\s+(?:the\s+)?$", said, re.IGNORECASE):
+            # "Charged before 1 July" is the day before at the latest.
+            day += timedelta(days=1 if edge[1].lower() == "after" else -1)
         before = set(stems(said))
         seen = atom.end
         anchor = next((n for n in anchors if set(stems(n)) & before or n in anchors_in(said)), None)
@@ -155,6 +160,7 @@ def put(text: str, case: Case, vocabulary: Mapping[str, Collection[str]], now: d
         when=bool(_WHEN.search(plain)),
         turned=None if re.search(r"\bor\b.*\bmet\b|\bmet\b.*\bor\b", plain) else bool(_TURNED.search(plain)),
         stated=tuple(atom for atom in atoms(text) if atom.kind == "duration"),
+        ends=_ends(text, now),
     )
     others = _other_values(text, case, vocabulary) if case.evidence else {}
     supposes = bool(_SUPPOSES.search(_INDIRECT.sub(" ", plain)))
@@ -169,6 +175,19 @@ def put(text: str, case: Case, vocabulary: Mapping[str, Collection[str]], now: d
             f"{label} has {name} {case.facts[name]}, not {value}" for name, value in others.items()
         ),
     )
+
+
+def _ends(text: str, now: datetime) -> date | None:
+    """Return the day on which the question says that the time ends ("does it run until 18 September?")."""
+    for atom in atoms(text):
+        said = text[max(0, atom.start - 30) : atom.start]
+        if atom.kind == "date" and re.search(
+            r"\b(ends?|ended|until|till|expires?|expired|closes?|closed|runs? out|last day is|deadline is|hasta(?: el)?)(?: on| until)?\s*$",
+            said,
+            re.IGNORECASE,
+        ):
+            return resolve_date(atom, now.date())
+    return None
 
 
 def _supposing(text: str, case: Case, others: Mapping[str, str], now: datetime) -> Case:

@@ -159,7 +159,11 @@ def _lead(met: bool, case: Case, rule: Rule, end: date | datetime) -> str:
         if met
         else "it is past"
     )
-    if wrong := _corrections(case, rule):
+    last = end.date() if isinstance(end, datetime) else end
+    wrong = _corrections(case, rule)
+    if case.ends and case.ends != last and case.focus:
+        wrong = (*wrong, f"The last day is {format_date(last)}, not {format_date(case.ends)}")
+    if wrong:
         return f"{'. '.join(wrong)}. By the rule that applies {said}. "
     if _neutral(case, rule):
         return ""

@@ -32,6 +32,10 @@ from tests.desks import answer
         ("Was the first reply on 4841 too late?", "no", ["Yes, the target was missed"]),
         ("Is it true that 4771 was refunded after the window had ended?", "yes", ["No, it is in time"]),
         ("Has the window for 4812 closed by now?", "yes", ["13 September 2026"]),
+        # A date that is not the rule's is put right; a date's edge is the day beside it.
+        ("Does the window of 4843 end on 18 September?", "yes", ["The last day is 17 September 2026, not 18 September 2026"]),
+        ("Does the window of 4843 end on 17 September?", "yes", ["17 September 2026"]),
+        ("Had 4182 been charged before 1 July 2025 on Team, would they get a refund?", "no", ["the charge on 30 June 2025", "21 days"]),
         # Without the words of the rule.
         ("So 4812 is not entitled to anything, right?", "yes", ["No, it is in time"]),
         ("is 4821 outside the window?", "no", ["31 August 2026"]),
