@@ -68,16 +68,18 @@ async def answer(
 ) -> Answer:
     """Answer one question; never raises for what a model, a document or a ticket contains."""
     question = dataclasses.replace(question, text=rewrite.condensed(question.text))
-    if meta := gate.small_talk(question.text) or await _near_talk(question, parts):
+    if meta := gate.small_talk(question.text):
         return await _chat(meta, question, parts)
-    turn = _Turn(question, parts, mode, observe)
+    names = await parts.store(parts.names)
+    if meta := await _near_talk(question, parts, names):
+        return await _chat(meta, question, parts)
+    turn = _Turn(question, parts, mode, observe, names)
     if mode in ("naive", "hybrid"):
         return await turn.baseline(mode)
     return await turn.run()
 
 
-async def _near_talk(question: Question, parts: Parts) -> gate.Meta | None:
-    names = await parts.store(parts.names)
+async def _near_talk(question: Question, parts: Parts, names: Gazetteer) -> gate.Meta | None:
     known = [*names.status, *names.priority, *(value for values in names.facets.values() for value in values)]
     return await parts.compute(lambda: parts.talk(question.text, known))
 
@@ -85,7 +87,14 @@ async def _near_talk(question: Question, parts: Parts) -> gate.Meta | None:
 class _Turn:
     """One question on its way through the steps of the flow."""
 
-    def __init__(self, question: Question, parts: Parts, mode: Mode, observe: Callable[[Step], None]) -> None:
+    def __init__(
+        self,
+        question: Question,
+        parts: Parts,
+        mode: Mode,
+        observe: Callable[[Step], None],
+        names: Gazetteer,
+    ) -> None:
         self.question = question
         self.parts = parts
         self.mode = mode
@@ -100,7 +109,7 @@ class _Turn:
         """Why the language model has no part in the answer, in words for the asker."""
         self.rules: dict[str, Chunk] = {}
         self.searched: set[str] = set()
-        self.names = Gazetteer({})
+        self.names = names
         self.tools: Toolbox
 
     async def run(self) -> Answer:
@@ -161,7 +170,6 @@ class _Turn:
     # --- the steps ---------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        self.names = await self.parts.store(self.parts.names)
         if not self._may_read_tickets():
             # Whoever may not read tickets learns nothing from the names in them.
             self.names = dataclasses.replace(self.names, customers=(), assignees=(), status=())

@@ -166,6 +166,7 @@ class SentenceTransformerEmbedder:
             model.max_seq_length = BUNDLED_MAX_TOKENS
             return model
         except Exception as error:
+            # Each library that loads a model has errors of its own; whoever set the name gets one.
             raise ModelError(
                 f"embedding model {self._settings.model!r} cannot be loaded ({' '.join(str(error).split())[:300]}); "
                 f"check its name or path and the network, or use {BUNDLED_MODEL!r}, which needs no download"

@@ -7,10 +7,11 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
-from sqlalchemy import JSON, Column, Engine, Index, MetaData, Text, delete, or_, text, update
+from sqlalchemy import JSON, Column, CursorResult, Engine, Index, MetaData, Text, delete, or_, text, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.sql.dml import UpdateBase
 from sqlmodel import Field, Session, SQLModel, col, select
 
 from ingest.errors import IndexingError
@@ -29,6 +30,11 @@ _BEAT_SECONDS = 1.0
 """Longest time between two looks at whether a run shall stop."""
 
 _log = logging.getLogger(__name__)
+
+
+def rows_changed(session: Session, statement: UpdateBase) -> int:
+    """Run an UPDATE or DELETE and return how many rows it changed; a session's own type does not say that it counts."""
+    return cast("CursorResult[Any]", session.execute(statement)).rowcount
 
 
 class Run(SQLModel, table=True):
@@ -207,11 +213,10 @@ class Runs:
     def calm(self, source: str) -> bool:
         """Note that a source is not late; False where it was not."""
         with Session(self._engine) as session:
-            changed = session.execute(
-                delete(Alarm).where(col(Alarm.source) == source).execution_options(synchronize_session=False)
-            )
+            gone = delete(Alarm).where(col(Alarm.source) == source)
+            changed = rows_changed(session, gone.execution_options(synchronize_session=False))
             session.commit()
-        return bool(changed.rowcount)  # type: ignore[attr-defined]
+        return bool(changed)
 
     def now(self) -> float:
         """Return the time by which runs are dated."""
@@ -225,15 +230,16 @@ class Runs:
     def beat(self, id_: str, *, stage: str, done: int, uri: str) -> RunStopped | None:
         """Renew a run's lease and note how far it is; return why it has to stop, if it has to."""
         with Session(self._engine) as session:
-            changed = session.execute(
+            changed = rows_changed(
+                session,
                 update(Run)
                 .where(col(Run.id) == id_, col(Run.state) == "running")
                 .values(due=self._clock() + self.lease, stage=stage, done=done, uri=uri)
-                .execution_options(synchronize_session=False)
+                .execution_options(synchronize_session=False),
             )
             session.commit()
             run = session.get(Run, id_)
-        if not changed.rowcount or run is None:  # type: ignore[attr-defined]
+        if not changed or run is None:
             return RunStopped("its lease was lost to another process", cancelled=False)
         return RunStopped(f"{run.cancelled_by} cancelled it", cancelled=True) if run.cancelled_by else None
 
@@ -256,14 +262,15 @@ class Runs:
         if report is not None:
             values["report"] = dict(report)
         with Session(self._engine) as session:
-            changed = session.execute(
+            changed = rows_changed(
+                session,
                 update(Run)
                 .where(col(Run.id) == id_, col(Run.state) == "running")
                 .values(**values)
-                .execution_options(synchronize_session=False)
+                .execution_options(synchronize_session=False),
             )
             session.commit()
-        return bool(changed.rowcount)  # type: ignore[attr-defined]
+        return bool(changed)
 
     def cancel(self, who: str) -> Run | None:
         """Ask the run under way to stop at its next document, and return it."""
@@ -299,13 +306,14 @@ class Runs:
             for run in session.exec(
                 select(Run).where(col(Run.told).is_(False), Run.state != "running", Run.due < now)
             ).all():
-                changed = session.execute(
+                changed = rows_changed(
+                    session,
                     update(Run)
                     .where(col(Run.id) == run.id, col(Run.owner) == run.owner, col(Run.due) == run.due)
                     .values(owner=self.owner, due=now + self.lease)
-                    .execution_options(synchronize_session=False)
+                    .execution_options(synchronize_session=False),
                 )
-                if changed.rowcount:  # type: ignore[attr-defined]
+                if changed:
                     taken.append(run)
             session.commit()
         return taken

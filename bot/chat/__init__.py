@@ -108,7 +108,7 @@ class OpenAIModel:
                 if self._learn(fault, tools, schema):
                     continue
                 failed += 1
-                wait = (0.5 * 2**failed) * random.uniform(0.75, 1.0) if fault.wait is None else fault.wait  # noqa: S311
+                wait = (0.5 * 2**failed) * random.uniform(0.75, 1.0) if fault.wait is None else fault.wait  # noqa: S311 - jitter, no secret
                 # A wait must leave at least as long for the answer.
                 if not fault.again or failed == ATTEMPTS or wait > _left(budget) / 2:
                     raise ModelError(

@@ -157,7 +157,7 @@ class Connection:
         self._handler = handler
         handler.client.wss_uri = address
         async with asyncio.timeout(_UNCONNECTED_SECONDS):
-            await handler.connect_async()  # type: ignore[no-untyped-call]
+            await handler.connect_async()  # type: ignore[no-untyped-call]  # the SDK does not annotate it
 
     async def watch(self) -> None:
         """Look after the connection; ends when cancelled."""
@@ -178,7 +178,7 @@ class Connection:
         """Close the connection; what it did not acknowledge, Slack delivers again."""
         if self._handler is not None:
             client = self._handler.client
-            await self._handler.close_async()  # type: ignore[no-untyped-call]
+            await self._handler.close_async()  # type: ignore[no-untyped-call]  # the SDK does not annotate it
             tasks = [client.message_processor, client.current_session_monitor, client.message_receiver]
             await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
             self._handler = None

@@ -7,6 +7,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from aiohttp import ClientError
@@ -121,7 +122,7 @@ class Worker:
                 if row is not None:
                     task = asyncio.create_task(self._work(row), name=f"answer {row.id}")
                     self._at_work[row.id] = task
-                    task.add_done_callback(lambda _, id_=row.id: self._done(id_))  # type: ignore[misc]
+                    task.add_done_callback(partial(self._done, row.id))
                     continue
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), _POLL_SECONDS)
@@ -147,7 +148,7 @@ class Worker:
         while self._at_work:
             await asyncio.wait(set(self._at_work.values()))
 
-    def _done(self, id_: str) -> None:
+    def _done(self, id_: str, _ended: asyncio.Task[None]) -> None:
         self._at_work.pop(id_, None)
         self._wake.set()
 
@@ -166,7 +167,7 @@ class Worker:
                 await asyncio.wait_for(self._beat.wait(), self._inbox.lease / 3)
             ids = list(self._at_work)
             try:
-                held = await self._run(lambda ids=ids: self._inbox.renew(ids))  # type: ignore[misc]
+                held = await self._run(partial(self._inbox.renew, ids))
             except SQLAlchemyError:
                 _log.exception("the leases could not be renewed; trying again")
                 continue

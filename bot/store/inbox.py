@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from sqlalchemy import JSON, Column, Engine, Index, Text, UniqueConstraint, and_, func, or_, text, update
 from sqlalchemy.exc import IntegrityError
@@ -18,6 +18,7 @@ from sqlalchemy.orm import aliased
 from sqlmodel import Field, Session, SQLModel, col, select
 
 from bot.store.state import STATE
+from ingest.runs import rows_changed
 
 Refusal = Literal["", "external", "guest", "nobody", "shared"]
 """Why an asker gets a reason and no answer: from another organisation, a guest, no person, or a shared channel."""
@@ -115,7 +116,7 @@ class Row(SQLModel, table=True):
             self.ts,
             self.thread_root,
             self.files,
-            self.refusal,  # type: ignore[arg-type]
+            cast(Refusal, self.refusal),
         )
 
 
@@ -198,7 +199,7 @@ class Inbox:
             .execution_options(synchronize_session=False)
         )
         try:
-            taken = bool(session.execute(wanted).rowcount)  # type: ignore[attr-defined]
+            taken = bool(rows_changed(session, wanted))
             session.commit()
         except IntegrityError:
             # Another process has just begun with another message of this thread.
@@ -296,11 +297,12 @@ class Inbox:
             col(Row.state).in_((was,) if was else _UNDER_WAY),
         ]
         with Session(self._engine) as session:
-            changed = session.execute(
+            changed = rows_changed(
+                session,
                 update(Row)
                 .where(*mine)
                 .values(**{"due": self._clock() + self.lease, **values})
-                .execution_options(synchronize_session=False)
+                .execution_options(synchronize_session=False),
             )
             session.commit()
-        return bool(changed.rowcount)  # type: ignore[attr-defined]
+        return bool(changed)

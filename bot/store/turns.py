@@ -7,13 +7,13 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import JSON, Column, Text
 from sqlmodel import Field, Session, SQLModel, col, select
 
 from bot.store.state import STATE, opened
-from bot.types import Answer, Mode, PastTurn, Question
+from bot.types import Answer, Mode, PastTurn, Question, Shape
 from ingest.errors import TwohopError
 
 
@@ -126,7 +126,7 @@ class Store:
                     turn.question,
                     turn.standalone,
                     turn.text,
-                    turn.shape,  # type: ignore[arg-type]
+                    cast(Shape, turn.shape),
                     verdict.get("text", ""),
                     tuple(turn.tickets),
                     tuple(turn.customers),

@@ -179,7 +179,7 @@ def _load(connection: sqlite3.Connection, commit: int, before: Snapshot | None) 
     else:
         some = json.dumps(missing.tolist())
         rows = connection.execute(
-            f"{select} WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key",  # noqa: S608
+            f"{select} WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key",  # noqa: S608 - constant text, bound values
             (some,),
         )
     new_ids: list[str] = []
