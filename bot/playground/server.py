@@ -382,7 +382,7 @@ class SlackServer:
         """Wait until so many connections stand."""
         await self.wait_for(lambda: self.socket.connections >= count, seconds)
 
-    async def wait_for(self, condition: Callable[[], object], seconds: float = 10.0) -> None:
+    async def wait_for(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
         """Return when the condition holds; it is asked again at every change of state.
 
         Raises TimeoutError with what stands.

@@ -62,7 +62,7 @@ async def test_a_question_asked_on_the_page_is_answered_in_its_thread(sample: De
                     assert chunk, seen[-500:]
                     seen += chunk.decode(errors="replace")
         process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.communicate(), 60)
+        await asyncio.wait_for(process.communicate(), 120)
         assert process.returncode == 0
     finally:
         if process.returncode is None:

@@ -27,7 +27,7 @@ async def test_a_channel_hears_nothing_of_a_ticket_whoever_asks(
 ) -> None:
     async with bot():
         ts = await slack.say(user, "C_HELP", f"<@U_BOT> {asked}")
-        await slack.wait_for(lambda: replies(slack, "C_HELP", ts), 30)
+        await slack.wait_for(lambda: replies(slack, "C_HELP", ts))
         await slack.wait_for(lambda: not slack.unfinished())
     (said,) = replies(slack, "C_HELP", ts)
     assert views.TICKETS_IN_DM in said
@@ -42,7 +42,7 @@ async def test_support_is_told_to_ask_about_a_customer_in_private_and_others_lea
         by_support = await slack.say(SUPPORT, "C_HELP", asked)
         by_member = await slack.say(MEMBER, "C_HELP", asked)
         for ts in (by_support, by_member):
-            await slack.wait_for(lambda ts=ts: replies(slack, "C_HELP", ts), 30)  # type: ignore[misc]
+            await slack.wait_for(lambda ts=ts: replies(slack, "C_HELP", ts))  # type: ignore[misc]
         await slack.wait_for(lambda: not slack.unfinished())
     assert views.TICKETS_IN_DM in replies(slack, "C_HELP", by_support)[0]
     assert views.TICKETS_IN_DM not in replies(slack, "C_HELP", by_member)[0]
@@ -53,7 +53,7 @@ async def test_a_member_without_rights_gets_no_ticket_in_a_direct_message(
 ) -> None:
     async with bot():
         ts = await slack.say(MEMBER, "D_ANA", FLAGSHIP)
-        await slack.wait_for(lambda: replies(slack, "D_ANA", ts), 30)
+        await slack.wait_for(lambda: replies(slack, "D_ANA", ts))
         await slack.wait_for(lambda: not slack.unfinished())
     (said,) = replies(slack, "D_ANA", ts)
     assert not [secret for secret in SECRETS if secret in said]
@@ -66,9 +66,9 @@ async def test_a_ticket_of_a_direct_message_does_not_follow_into_a_channel(
         ts = await slack.say(
             SUPPORT, "C_HELP", "<@U_BOT> How long after a charge can a customer ask for a refund?"
         )
-        await slack.wait_for(lambda: replies(slack, "C_HELP", ts), 30)
+        await slack.wait_for(lambda: replies(slack, "C_HELP", ts))
         await slack.say(MEMBER, "C_HELP", "<@U_BOT> and on the Team plan?", thread_ts=ts)
-        await slack.wait_for(lambda: len(replies(slack, "C_HELP", ts)) == 2, 30)
+        await slack.wait_for(lambda: len(replies(slack, "C_HELP", ts)) == 2)
         await slack.wait_for(lambda: not slack.unfinished())
     assert "30" in replies(slack, "C_HELP", ts)[1]
 
@@ -86,7 +86,7 @@ async def test_a_refusal_in_a_channel_is_one_line_that_its_asker_alone_sees(
 ) -> None:
     async with bot():
         ts = await slack.say(user, channel, "<@U_BOT> thanks")
-        await slack.wait_for(lambda: slack.ephemerals(user, channel), 20)
+        await slack.wait_for(lambda: slack.ephemerals(user, channel))
     assert [message.text for message in slack.ephemerals(user, channel)] == [reason]
     assert replies(slack, channel, ts) == []
 
@@ -99,7 +99,7 @@ async def test_a_refusal_in_a_direct_message_is_one_line(
 ) -> None:
     async with bot():
         ts = await slack.say(user, channel, "thanks")
-        await slack.wait_for(lambda: replies(slack, channel, ts), 20)
+        await slack.wait_for(lambda: replies(slack, channel, ts))
     assert replies(slack, channel, ts) == [
         {"external": views.REFUSALS["external"], "guest": views.REFUSALS["guest"]}[reason]
     ]
@@ -111,7 +111,7 @@ async def test_a_member_is_answered_in_a_shared_channel_that_was_approved(
     async with bot(shared_channels=("C_SHARED", "")):
         ts = await slack.say(MEMBER, "C_SHARED", "<@U_BOT> thanks")
         await slack.say("U_EXT", "C_SHARED", "<@U_BOT> thanks")
-        await slack.wait_for(lambda: replies(slack, "C_SHARED", ts) and slack.ephemerals("U_EXT"), 20)
+        await slack.wait_for(lambda: replies(slack, "C_SHARED", ts) and slack.ephemerals("U_EXT"))
         await slack.wait_for(lambda: not slack.unfinished())
     assert replies(slack, "C_SHARED", ts) == ["You are welcome."]
 
@@ -122,5 +122,5 @@ async def test_a_mention_by_nobody_gets_a_reason_in_its_thread(slack: SlackServe
         await slack.deliver(
             {"type": "app_mention", "channel": "C_HELP", "text": "<@U_BOT> hi", "ts": ts, "team": "T_HOME"}
         )
-        await slack.wait_for(lambda: replies(slack, "C_HELP", ts), 20)
+        await slack.wait_for(lambda: replies(slack, "C_HELP", ts))
     assert replies(slack, "C_HELP", ts) == [views.REFUSALS["nobody"]]

@@ -11,7 +11,7 @@ FAQ = "How long after a charge can a customer ask for a refund?"
 async def test_a_mention_is_answered_in_its_thread_with_sources(slack: SlackServer, bot: Bot) -> None:
     async with bot():
         ts = await slack.say(MEMBER, "C_HELP", f"<@U_BOT> {FAQ}")
-        await slack.wait_for(lambda: replies(slack, "C_HELP", ts), 30)
+        await slack.wait_for(lambda: replies(slack, "C_HELP", ts))
         await slack.wait_for(lambda: not slack.unfinished())
     (said,) = replies(slack, "C_HELP", ts)
     assert "14 days" in said
@@ -25,7 +25,7 @@ async def test_a_mention_is_answered_in_its_thread_with_sources(slack: SlackServ
 async def test_a_direct_message_about_4812_is_answered_yes(slack: SlackServer, bot: Bot) -> None:
     async with bot():
         ts = await slack.say(SUPPORT, "D_SAM", "Is the customer on ticket 4812 entitled to a refund?")
-        await slack.wait_for(lambda: replies(slack, "D_SAM", ts), 30)
+        await slack.wait_for(lambda: replies(slack, "D_SAM", ts))
         await slack.wait_for(lambda: not slack.unfinished())
     (said,) = replies(slack, "D_SAM", ts)
     assert "Yes" in said
@@ -35,8 +35,8 @@ async def test_a_direct_message_about_4812_is_answered_yes(slack: SlackServer, b
 async def test_a_follow_up_in_the_thread_knows_what_was_asked(slack: SlackServer, bot: Bot) -> None:
     async with bot():
         ts = await slack.say(SUPPORT, "D_SAM", "Is the customer on ticket 4812 entitled to a refund?")
-        await slack.wait_for(lambda: len(replies(slack, "D_SAM", ts)) == 1, 30)
+        await slack.wait_for(lambda: len(replies(slack, "D_SAM", ts)) == 1)
         await slack.say(SUPPORT, "D_SAM", "and what about 4821?", thread_ts=ts)
-        await slack.wait_for(lambda: len(replies(slack, "D_SAM", ts)) == 2, 30)
+        await slack.wait_for(lambda: len(replies(slack, "D_SAM", ts)) == 2)
         await slack.wait_for(lambda: not slack.unfinished())
     assert "4821" in replies(slack, "D_SAM", ts)[1]

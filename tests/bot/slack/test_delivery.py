@@ -19,7 +19,7 @@ from bot.slack.app import manifest
 from bot.store import Inbound, Inbox
 from bot.store.state import opened
 from bot.types import Budget, Message, Reply
-from tests.bot.slack.conftest import MEMBER, SUPPORT, Bot, replies
+from tests.bot.slack.conftest import MEMBER, PATIENCE, SUPPORT, Bot, replies
 from tests.scripted import ScriptedModel, says
 
 FAQ = "How long after a charge can a customer ask for a refund?"
@@ -29,7 +29,7 @@ FAQ = "How long after a charge can a customer ask for a refund?"
 async def slack() -> AsyncIterator[SlackServer]:
     """Return a local Slack that tells the app of everything, as an app with more subscriptions than ours is told."""
     app = dataclasses.replace(App.from_manifest(manifest()), events=EVENTS | {"message.mpim"})
-    async with SlackServer(Workspace.sample(), app, ack_seconds=1.0) as server:
+    async with SlackServer(Workspace.sample(), app, ack_seconds=PATIENCE) as server:
         yield server
     assert [f"{one.kind}: {one.text}" for one in server.violations] == []
 
@@ -41,11 +41,11 @@ def forgive_lost_acks(slack: SlackServer) -> None:
 
 async def settled(slack: SlackServer) -> None:
     """Wait until everything that was delivered is acknowledged and nothing is under way."""
-    await slack.wait_for(lambda: not slack.unacked() and not slack.unfinished(), 30)
+    await slack.wait_for(lambda: not slack.unacked() and not slack.unfinished())
 
 
 async def answered(slack: SlackServer, channel: str, ts: str, count: int = 1) -> list[str]:
-    await slack.wait_for(lambda: len(replies(slack, channel, ts)) >= count, 40)
+    await slack.wait_for(lambda: len(replies(slack, channel, ts)) >= count)
     await settled(slack)
     return replies(slack, channel, ts)
 
@@ -107,7 +107,7 @@ async def test_an_event_that_is_delivered_again_is_absorbed(slack: SlackServer, 
     slack.lose_acks(1)
     async with bot():
         ts = await slack.say(MEMBER, "D_ANA", "thanks")
-        await slack.wait_for(lambda: any(each.attempt for each in slack.deliveries), 10)
+        await slack.wait_for(lambda: any(each.attempt for each in slack.deliveries))
         await answered(slack, "D_ANA", ts)
         first = slack.deliveries[0]
         await slack.redeliver(first.event_id)
@@ -147,14 +147,15 @@ async def test_an_edit_that_adds_the_mention_is_a_question(slack: SlackServer, b
 async def test_an_insert_that_fails_is_not_acknowledged_and_the_event_comes_again(
     slack: SlackServer, bot: Bot
 ) -> None:
+    slack.socket.ack_seconds = 1.0
     async with bot() as desk:
         rename(desk, "inbox", "away")
         ts = await slack.say(MEMBER, "D_ANA", "thanks")
-        await slack.wait_for(lambda: any(each.attempt for each in slack.deliveries), 10)
+        await slack.wait_for(lambda: any(each.attempt for each in slack.deliveries))
         assert slack.deliveries[0].acked is None
         rename(desk, "away", "inbox")
-        await slack.wait_for(lambda: replies(slack, "D_ANA", ts), 30)
-        await slack.wait_for(lambda: not slack.unfinished(), 30)
+        await slack.wait_for(lambda: replies(slack, "D_ANA", ts))
+        await slack.wait_for(lambda: not slack.unfinished())
     assert replies(slack, "D_ANA", ts) == ["You are welcome."]
     forgive_lost_acks(slack)
 
@@ -169,7 +170,7 @@ async def test_no_call_to_slack_is_made_before_an_ack(slack: SlackServer, bot: B
         before = len(slack.calls)
         gates = [slack.hold(method) for method in ("auth.test", "users.info", "assistant.threads.setStatus")]
         ts = await slack.say(MEMBER, "D_ANA", "thanks")
-        await slack.wait_for(lambda: not slack.unacked(), 10)
+        await slack.wait_for(lambda: not slack.unacked())
         assert "auth.test" not in [call.method for call in slack.calls[before:]]
         for gate in gates:
             gate.set()
@@ -302,11 +303,11 @@ async def test_a_post_that_can_never_succeed_is_given_up_and_the_next_question_i
     slack.fail("chat.postMessage", "is_archived")
     async with bot() as desk:
         ts = await slack.say(MEMBER, "D_ANA", "thanks")
-        await slack.wait_for(lambda: not slack.faults.calls["chat.postMessage"], 20)
+        await slack.wait_for(lambda: not slack.faults.calls["chat.postMessage"])
         await slack.say(MEMBER, "D_ANA", "thanks", thread_ts=ts)
         assert await answered(slack, "D_ANA", ts) == ["You are welcome."]
         inbox = Inbox(desk.store.engine, "test", 0)
-        await slack.wait_for(lambda: inbox.counts() == {"failed": 1, "done": 1}, 20)
+        await slack.wait_for(lambda: inbox.counts() == {"failed": 1, "done": 1})
 
 
 @pytest.mark.parametrize("method", ["assistant.threads.setStatus", "agents.sessions.setStatus"])
@@ -365,7 +366,7 @@ async def test_stop_ends_the_answer_and_the_thread_goes_on(slack: SlackServer, b
     slow = Slow()
     async with bot(slow):
         ts = await slack.say(MEMBER, "D_ANA", FAQ)
-        await asyncio.wait_for(slow.begun.wait(), 30)
+        await asyncio.wait_for(slow.begun.wait(), 120)
         await slack.stop(MEMBER, "D_ANA", ts)
         assert await answered(slack, "D_ANA", ts) == [views.STOPPED]
         await slack.say(MEMBER, "D_ANA", "thanks", thread_ts=ts)
@@ -378,7 +379,7 @@ async def test_what_is_not_finished_at_the_end_is_answered_by_the_next_start(
     slow = Slow()
     async with bot(slow, drain_seconds=0.1):
         ts = await slack.say(MEMBER, "D_ANA", FAQ)
-        await asyncio.wait_for(slow.begun.wait(), 30)
+        await asyncio.wait_for(slow.begun.wait(), 120)
     assert replies(slack, "D_ANA", ts) == []
     assert slack.unfinished() == []
     async with bot():
@@ -405,7 +406,7 @@ async def test_what_a_model_writes_pings_nobody_and_links_nowhere_else(slack: Sl
 async def test_a_connection_that_is_cut_or_asked_to_go_comes_back(slack: SlackServer, bot: Bot) -> None:
     async with bot():
         await slack.disconnect()
-        await slack.wait_for(lambda: slack.socket.connections == 1, 20)
+        await slack.wait_for(lambda: slack.socket.connections == 1)
         ts = await slack.say(MEMBER, "D_ANA", "thanks")
         await answered(slack, "D_ANA", ts)
         await slack.cut()

@@ -17,7 +17,7 @@ from bot.app import Desk
 from bot.playground.server import SlackServer
 from bot.playground.workspace import App, Workspace
 from bot.slack.app import manifest
-from tests.bot.slack.conftest import SUPPORT, replies
+from tests.bot.slack.conftest import PATIENCE, SUPPORT, replies
 
 ROOT = Path(__file__).parents[3]
 
@@ -53,7 +53,7 @@ async def served(env: dict[str, str], cwd: Path) -> AsyncIterator[asyncio.subpro
 
 async def output(process: asyncio.subprocess.Process) -> str:
     """Wait for the process's end and return what it said."""
-    _, said = await asyncio.wait_for(process.communicate(), 60)
+    _, said = await asyncio.wait_for(process.communicate(), 120)
     return said.decode()
 
 
@@ -73,7 +73,7 @@ async def test_a_token_that_does_not_work_stops_the_start_and_names_the_fix(
     sample: Desk, tmp_path: Path, more: dict[str, str], named: list[str]
 ) -> None:
     async with (
-        SlackServer(Workspace.sample(), App.from_manifest(manifest())) as slack,
+        SlackServer(Workspace.sample(), App.from_manifest(manifest()), ack_seconds=PATIENCE) as slack,
         served(environment(sample, slack, tmp_path, **more), tmp_path) as process,
     ):
         said = await output(process)
@@ -113,7 +113,7 @@ async def test_a_scope_that_is_missing_stops_the_start(sample: Desk, embedder: A
     from tests.bot.slack.conftest import settings_of
 
     less = App(scopes=frozenset({"chat:write", "app_mentions:read"}))
-    async with SlackServer(Workspace.sample(), less) as slack:
+    async with SlackServer(Workspace.sample(), less, ack_seconds=PATIENCE) as slack:
         desk = build(settings_of(sample, slack, tmp_path), embedder)
         with pytest.raises(ConfigError, match=r"lacks the scopes .*im:history.*reinstall"):
             async with connected(desk):
@@ -129,14 +129,14 @@ async def test_a_killed_process_leaves_its_question_to_the_next_which_ends_polit
     async with served(env, tmp_path) as process:
         await slack.connected(1, 60)
         ts = await slack.say(SUPPORT, "D_SAM", "thanks")
-        await slack.wait_for(lambda: not slack.unacked() and slack.status, 30)
+        await slack.wait_for(lambda: not slack.unacked() and slack.status)
         process.kill()
         await output(process)
     assert replies(slack, "D_SAM", ts) == []
     gate.set()
     async with served(env, tmp_path) as process:
-        await slack.wait_for(lambda: replies(slack, "D_SAM", ts), 60)
-        await slack.wait_for(lambda: not slack.unfinished(), 30)
+        await slack.wait_for(lambda: replies(slack, "D_SAM", ts))
+        await slack.wait_for(lambda: not slack.unfinished())
         process.send_signal(signal.SIGTERM)
         said = await output(process)
     assert process.returncode == 0

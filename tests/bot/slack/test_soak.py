@@ -84,7 +84,7 @@ async def test_acks_come_within_a_second_while_an_index_is_rebuilt_and_ten_quest
             open_ -= {ts for ts in open_ if replies(slack, "D_SAM", ts)}
         meanwhile = len(asked) - len(open_)
         await slack.wait_for(lambda: all(replies(slack, "D_SAM", ts) for ts in open_), 300)
-        await slack.wait_for(lambda: not slack.unfinished(), 60)
+        await slack.wait_for(lambda: not slack.unfinished())
         bot.terminate()
         _, log = await bot.communicate()
     (tmp_path / "serve.log").write_bytes(log)
