@@ -574,8 +574,6 @@ async def test_nothing_outlasts_the_question(slow: Line) -> None:
         with pytest.raises(ModelError) as caught:
             await model.complete([SYSTEM, QUESTION], budget=spent)
     assert "in time" in caught.value.plainly
-    # The server trickles for ever: without a limit the test would not come here.
-    assert time.monotonic() >= spent.deadline
 
 
 async def test_no_server_is_said_with_the_next_step() -> None:
