@@ -9,7 +9,20 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Self, cast
 
-from sqlalchemy import JSON, Column, CursorResult, Engine, Index, MetaData, Text, delete, or_, text, update
+from sqlalchemy import (
+    JSON,
+    Column,
+    CursorResult,
+    Engine,
+    Index,
+    MetaData,
+    Text,
+    delete,
+    func,
+    or_,
+    text,
+    update,
+)
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.sql.dml import UpdateBase
 from sqlmodel import Field, Session, SQLModel, col, select
@@ -217,6 +230,17 @@ class Runs:
             changed = rows_changed(session, gone.execution_options(synchronize_session=False))
             session.commit()
         return bool(changed)
+
+    def alarms(self) -> tuple[str, ...]:
+        """Return the plans whose sources are late."""
+        with Session(self._engine) as session:
+            return tuple(session.exec(select(Alarm.source).order_by(Alarm.source)).all())
+
+    def counts(self) -> dict[str, int]:
+        """Return how many of the runs that are kept are in which state."""
+        with Session(self._engine) as session:
+            rows = session.exec(select(Run.state, func.count()).group_by(Run.state)).all()
+        return dict(rows)
 
     def now(self) -> float:
         """Return the time by which runs are dated."""

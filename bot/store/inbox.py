@@ -288,6 +288,14 @@ class Inbox:
             rows = session.exec(select(Row.state, func.count()).group_by(Row.state)).all()
         return dict(rows)
 
+    def waiting_seconds(self) -> float:
+        """Return how long the oldest message that has no answer yet has been here; 0 where all have one."""
+        with Session(self._engine) as session:
+            oldest = session.exec(
+                select(func.min(Row.received_at)).where(col(Row.state).in_(_UNFINISHED))
+            ).one()
+        return max(0.0, self._clock() - oldest) if oldest is not None else 0.0
+
     def _set(self, row: Row, was: str | None, **values: Any) -> bool:
         """Change a row that is still this process's own, as it was claimed; every change renews the lease."""
         mine = [
