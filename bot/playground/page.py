@@ -118,16 +118,17 @@ class Page:
         return response
 
     async def _do(self, request: web.Request) -> web.Response:
-        """Do what the person asks; a wrong request is answered 400 with the reason."""
+        """Do what the person asks, and return the ts of what was said; a wrong request is answered 400 with the reason."""
         if request.content_type != "application/json":
             raise web.HTTPUnsupportedMediaType
         slack = self.slack
         try:
             body = {name: str(value) for name, value in (await request.json()).items() if value is not None}
-            user, channel = self._person(body["user"]), body.get("channel", "")
+            user, channel, ts = self._person(body["user"]), body.get("channel", ""), ""
             match body["do"]:
                 case "say":
-                    await slack.say(user, channel, self.typed(body["text"]), thread_ts=body.get("thread_ts"))
+                    text, thread = self.typed(body["text"]), body.get("thread_ts")
+                    ts = await slack.say(user, channel, text, thread_ts=thread)
                 case "command":
                     await slack.command(user, channel, body["command"], self.typed(body["text"]))
                 case "edit":
@@ -148,7 +149,7 @@ class Page:
             raise web.HTTPBadRequest(text=f"missing {error.args[0]!r}") from None
         except (ValueError, AttributeError) as error:
             raise web.HTTPBadRequest(text=str(error)) from None
-        return web.Response(status=204)
+        return web.json_response({"ts": ts})
 
     def typed(self, text: str) -> str:
         """Return a typed text as Slack stores it: `&`, `<` and `>` escaped, `@Name` as the mention of an account."""

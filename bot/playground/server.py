@@ -18,7 +18,6 @@ from bot.playground.socket_mode import Delivery, DisconnectReason, SocketMode
 from bot.playground.state import Call, Message, State, Violation
 from bot.playground.web_api import WebApi
 from bot.playground.workspace import App, Workspace
-from ingest.errors import ConfigError
 
 HOST = "127.0.0.1"
 
@@ -465,26 +464,3 @@ def _elements(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
             ]
             found += [element | {"block_id": block.get("block_id", "")} for element in (more or [each])]
     return found
-
-
-async def run(port: int = 0, workspace: Workspace | None = None, app: App | None = None) -> None:
-    """Serve the local Slack on 127.0.0.1 until cancelled, and print the settings with which a bot joins it.
-
-    Port 0 takes a free one. Raises ConfigError when the port cannot be had.
-    """
-    try:
-        async with SlackServer(workspace, app, port=port) as slack:
-            print(  # noqa: T201 - the command's output
-                f"A local Slack is at {slack.url}",
-                "A bot joins it with these settings:",
-                f"TWOHOP_SLACK__API_URL={slack.api_url}",
-                f"SLACK_BOT_TOKEN={slack.bot_token}",
-                f"SLACK_APP_TOKEN={slack.app_token}",
-                sep="\n",
-                flush=True,
-            )
-            await asyncio.Event().wait()
-    except OSError as error:
-        raise ConfigError(
-            f"port {port} of {HOST} cannot be had: {error.strerror}; choose another port"
-        ) from error

@@ -23,6 +23,10 @@ NO_FILES = "I cannot read files. Please paste what you would like me to read as 
 FILES_UNREAD = "I cannot read attachments; this answers your text alone."
 STOPPED = "Stopped."
 TICKETS_IN_DM = "I answer questions about tickets in a direct message only: please ask me there."
+NOT_POSTED = (
+    "Slack does not let me post in <#{channel}> ({why}), so your question there has no answer. "
+    "Please invite me to the channel, or ask me here."
+)
 REFUSALS: dict[Refusal, str] = {
     "external": "I answer members of this workspace only, so I cannot answer you here.",
     "guest": "I answer full members of this workspace only, not guests. Please ask the person who invited you.",

@@ -275,12 +275,20 @@ class Worker:
         if why in _HOPELESS or row.posts + 1 >= _MOST_POSTS:
             _log.error("row %s could not be posted and is given up: %s", row.id, why)
             await self._run(lambda: self._inbox.finish(row, why))
+            if why in _HOPELESS and row.user and not row.inbound.private:
+                await _quietly(self._say_that_it_failed(row, why))
             return
         pause = min(2.0**row.posts * 2, _LONGEST_PAUSE)
         if isinstance(error, SlackApiError):
             pause = max(pause, _retry_after(error))
         _log.warning("row %s could not be posted, once more in %.0f s: %s", row.id, pause, why)
         await self._run(lambda: self._inbox.later(row, pause, why))
+
+    async def _say_that_it_failed(self, row: Row, why: str) -> None:
+        """Tell whoever asked, where Slack does let us: nobody is left without an answer or a reason."""
+        await self._client.chat_postMessage(
+            channel=row.user, text=views.NOT_POSTED.format(channel=row.channel, why=why)
+        )
 
     async def _already_there(self, row: Row) -> frozenset[int]:
         """Look in the thread for our own messages of this row; metadata of anybody else says nothing."""

@@ -4,7 +4,8 @@
 const $ = (id) => document.getElementById(id);
 let view = null;
 let stream = null;
-let at = { user: "U_ANA", channel: "C_HELP", thread: "" };
+// The person who may read tickets, in the conversation with the bot where they are read.
+let at = { user: "U_SAM", channel: "D_SAM", thread: "" };
 const drawn = new Map();
 
 function el(name, properties = {}, ...children) {
@@ -183,7 +184,7 @@ function fill(id, key, make) {
 }
 
 function draw() {
-  const channel = view.channels.find((each) => each.id === at.channel) ?? view.channels[0];
+  const channel = view.channels.find((each) => each.id === at.channel) ?? view.channels.find((each) => each.kind === "im") ?? view.channels[0];
   at.channel = channel?.id ?? "";
   const sign = { public: "#", private: "#", im: "", mpim: "" };
   const named = (each) => sign[each.kind] + each.name + (each.shared ? " (shared)" : each.kind === "private" ? " (private)" : "");
@@ -193,13 +194,13 @@ function draw() {
     choose.setAttribute("aria-current", each.id === at.channel);
     return el("li", {}, choose);
   }));
-  fill("name", view.commands, () => view.commands.map((name) => el("option", {}, name)));
   fill("calls", view.calls, () => view.calls.map((call) => el("li", {}, call.error ? `${call.method}: ${call.error}` : call.method)));
   fill("violations", view.violations, () => (view.violations.length ? view.violations : ["none"]).map((text) => el("li", {}, text)));
   $("connection").textContent = view.connections ? `The bot is connected (${view.connections}).` : "No bot is connected.";
   if (!channel) return;
   $("title").textContent = named(channel);
-  $("hint").textContent = `Message, with @${view.users[view.bot]} to ask the bot in a channel`;
+  const ask = channel.kind === "im" ? "Message" : `Message, with @${view.users[view.bot]} to ask the bot`;
+  $("hint").textContent = [ask, ...view.commands].join(", or ");
   $("note").textContent = channel.archived ? "Archived." : channel.bot ? "" : "The bot is not in this channel.";
   const top = channel.messages.filter((each) => !each.thread);
   fill("messages", [at, view.users, channel], () => top.map((each) => messageItem(each, channel, false)));
@@ -225,12 +226,22 @@ async function act(request) {
     body: JSON.stringify(body),
   });
   $("error").textContent = response.ok ? "" : await response.text();
-  return response.ok;
+  return response.ok ? response.json() : null;
 }
 
-function form(id, field, request) {
+// A message that the bot answers is answered in its thread, which is opened at once, as nobody should have to look for it.
+async function say(text) {
+  const command = view.commands.find((name) => text === name || text.startsWith(name + " "));
+  if (command) return act({ do: "command", command, text: text.slice(command.length).trim() });
+  const said = await act({ do: "say", text });
+  const channel = view.channels.find((each) => each.id === at.channel);
+  if (said && (channel?.kind === "im" || text.includes("@" + view.users[view.bot]))) go({ thread: said.ts });
+  return said;
+}
+
+function form(id, field, submit) {
   const send = async () => {
-    if (await act(request($(field).value))) $(field).value = "";
+    if (await submit($(field).value.trim())) $(field).value = "";
   };
   $(id).addEventListener("submit", (event) => { event.preventDefault(); send(); });
   $(field).addEventListener("keydown", (event) => {
@@ -258,9 +269,8 @@ function follow() {
   } else if (view) draw();
 }
 
-form("composer", "text", (text) => ({ do: "say", text }));
-form("reply", "answer", (text) => ({ do: "say", text, thread_ts: at.thread }));
-form("command", "arguments", (text) => ({ do: "command", command: $("name").value, text }));
+form("composer", "text", say);
+form("reply", "answer", (text) => act({ do: "say", text, thread_ts: at.thread }));
 $("close").addEventListener("click", () => go({ thread: "" }));
 $("person").addEventListener("change", () => go({ user: $("person").value, thread: "" }));
 addEventListener("hashchange", follow);

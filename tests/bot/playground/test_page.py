@@ -20,6 +20,9 @@ async def browser(slack: SlackServer) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
+NOTHING_SAID = (200, '{"ts": ""}')
+
+
 async def do(browser: aiohttp.ClientSession, **request: Any) -> tuple[int, str]:
     async with browser.post("/page/do", json={"user": "U_ANA", "channel": "C_HELP", **request}) as response:
         return response.status, await response.text()
@@ -49,18 +52,19 @@ async def test_a_text_never_becomes_markup(browser: aiohttp.ClientSession) -> No
 async def test_a_person_talks_edits_deletes_and_runs_commands(
     slack: SlackServer, browser: aiohttp.ClientSession
 ) -> None:
-    assert await do(browser, do="say", text="@Twohop is 1 < 2 & 3?") == (204, "")
+    status, said = await do(browser, do="say", text="@Twohop is 1 < 2 & 3?")
     message = slack.messages("C_HELP")[0]
+    assert (status, json.loads(said)) == (200, {"ts": message.ts})
     assert message.text == "<@U_BOT> is 1 &lt; 2 &amp; 3?"
-    assert await do(browser, do="say", text="again", thread_ts=message.ts) == (204, "")
-    assert await do(browser, do="edit", ts=message.ts, text="@Twohop hello") == (204, "")
+    assert (await do(browser, do="say", text="again", thread_ts=message.ts))[0] == 200
+    assert await do(browser, do="edit", ts=message.ts, text="@Twohop hello") == NOTHING_SAID
     assert [each.text for each in slack.messages("C_HELP", message.ts)] == ["<@U_BOT> hello", "again"]
     reply = slack.messages("C_HELP", message.ts)[1]
-    assert await do(browser, do="delete", ts=reply.ts) == (204, "")
+    assert await do(browser, do="delete", ts=reply.ts) == NOTHING_SAID
     assert len(slack.messages("C_HELP", message.ts)) == 1
-    assert await do(browser, do="command", command="/twohop", text="reindex") == (204, "")
+    assert await do(browser, do="command", command="/twohop", text="reindex") == NOTHING_SAID
     assert slack.deliveries[-1].payload["text"] == "reindex"
-    assert await do(browser, do="home") == (204, "")
+    assert await do(browser, do="home") == NOTHING_SAID
     assert slack.deliveries[-1].what == "app_home_opened"
 
 

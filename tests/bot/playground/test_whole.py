@@ -9,9 +9,13 @@ import socket
 import sys
 from pathlib import Path
 
+import pytest
 from aiohttp import ClientSession
 
 from bot.app import Desk
+from bot.playground.server import SlackServer
+from bot.playground.whole import run
+from ingest.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
 
@@ -38,7 +42,7 @@ async def test_a_question_asked_on_the_page_is_answered_in_its_thread(sample: De
     try:
         assert process.stderr is not None
         said = ""
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(180):
             while "answering mentions" not in said:
                 line = (await process.stderr.readline()).decode()
                 assert line, said
@@ -55,7 +59,7 @@ async def test_a_question_asked_on_the_page_is_answered_in_its_thread(sample: De
                 "/page/do", json=body, headers={"Origin": f"http://127.0.0.1:{port}"}
             ) as sent:
                 assert sent.ok, await sent.text()
-            async with asyncio.timeout(60), page.get("/page/events", params={"user": "U_SAM"}) as events:
+            async with asyncio.timeout(180), page.get("/page/events", params={"user": "U_SAM"}) as events:
                 seen = ""
                 while "13 September 2026" not in seen:
                     chunk = await events.content.readany()
@@ -68,3 +72,9 @@ async def test_a_question_asked_on_the_page_is_answered_in_its_thread(sample: De
         if process.returncode is None:
             process.kill()
             await process.communicate()
+
+
+async def test_a_taken_port_is_named_with_the_way_out(sample: Desk) -> None:
+    async with SlackServer() as slack:
+        with pytest.raises(ConfigError, match=rf"port {slack.port} of 127\.0\.0\.1 cannot be had: .*--port"):
+            await run(sample, slack.port, reindex=(), say=lambda _: None)

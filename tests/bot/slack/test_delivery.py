@@ -310,6 +310,21 @@ async def test_a_post_that_can_never_succeed_is_given_up_and_the_next_question_i
         await slack.wait_for(lambda: inbox.counts() == {"failed": 1, "done": 1})
 
 
+async def test_who_asked_in_a_channel_where_we_may_not_post_is_told_in_a_direct_message(
+    slack: SlackServer, bot: Bot
+) -> None:
+    slack.fail("chat.postMessage", "not_in_channel")
+    async with bot():
+        ts = await slack.say(MEMBER, "C_HELP", "<@U_BOT> thanks")
+        await slack.wait_for(lambda: [m for m in slack.messages("D_ANA") if m.user == slack.app.user])
+    assert replies(slack, "C_HELP", ts) == []
+    (said,) = [m.text for m in slack.messages("D_ANA") if m.user == slack.app.user]
+    assert said == (
+        "Slack does not let me post in <#C_HELP> (not_in_channel), so your question there has no answer. "
+        "Please invite me to the channel, or ask me here."
+    )
+
+
 @pytest.mark.parametrize("method", ["assistant.threads.setStatus", "agents.sessions.setStatus"])
 async def test_a_status_that_fails_does_not_cost_the_answer(
     slack: SlackServer, bot: Bot, method: str
