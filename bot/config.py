@@ -126,6 +126,17 @@ class SyncSettings(Section):
     """By how much their recall may fall."""
 
 
+class HealthSettings(Section):
+    """Where `twohop serve` says how it is: `/healthz`, `/livez` and `/metrics`, for people on the inside only."""
+
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """Port of `/healthz`, `/livez` and `/metrics`; 0 opens none."""
+    host: str = "127.0.0.1"
+    """Address that the port is opened on; `0.0.0.0` in a container."""
+    queue_seconds: Annotated[float, Field(gt=0)] = 300.0
+    """How long a question may wait for its answer before `/healthz` says that something is wrong."""
+
+
 class WordSettings(Section):
     """Words of the trade, beyond what the tickets and documents teach."""
 
@@ -192,6 +203,8 @@ class Settings(BaseSettings):
     """Name of the language model, as its server knows it; empty answers without one. A key alone changes nothing."""
     index: Literal["sqlite", "elastic"] = "sqlite"
     """Search backend: files in `data`, or the Elasticsearch of the `elasticsearch` settings."""
+    log: Literal["text", "json"] = "text"
+    """How `twohop serve` logs: lines for a person, or one JSON object a line."""
     slack_bot_token: str = ""
     """`SLACK_BOT_TOKEN`, `xoxb-…`: who the bot is in Slack; needed by `twohop serve`."""
     slack_app_token: str = ""
@@ -218,6 +231,7 @@ class Settings(BaseSettings):
     access: AccessSettings = AccessSettings()
     slack: SlackSettings = SlackSettings()
     sync: SyncSettings = SyncSettings()
+    health: HealthSettings = HealthSettings()
     words: WordSettings = WordSettings()
 
     @classmethod
@@ -297,6 +311,14 @@ def unused(settings: Settings) -> tuple[str, ...]:
     if settings.index != "elastic" and settings.elasticsearch != ElasticsearchSettings():
         lines.append("Elasticsearch is set but TWOHOP_INDEX is not elastic, so it is not used")
     return tuple(lines)
+
+
+def secret_values(settings: Settings) -> tuple[str, ...]:
+    """Return what must never be shown, each value that is set; a password inside an address is none of them."""
+    section = settings.elasticsearch
+    values = [str(getattr(settings, name)) for name in sorted(SECRETS)]
+    values += [part.get_secret_value() for part in (section.api_key, section.password)]
+    return tuple(value for value in values if value)
 
 
 def table() -> str:

@@ -213,6 +213,13 @@ class Runs:
             None,
         )
 
+    def succeeded_at(self) -> float | None:
+        """Return when the last complete run of any source ended; None without one."""
+        with Session(self._engine) as session:
+            return session.exec(
+                select(func.max(Run.ended_at)).where(Run.state == "complete", Run.kind != "rollback")
+            ).one()
+
     def raise_alarm(self, source: str) -> bool:
         """Note that a source is late; False where that is known."""
         try:
