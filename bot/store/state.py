@@ -1,48 +1,114 @@
-"""The database of our own state: its metadata and how it is opened."""
+"""The database of our own state: how it is opened, and brought to the tables that this version knows."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, event
-from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, ProgrammingError
+from sqlalchemy import Connection, Engine, event, inspect
+from sqlalchemy.exc import DBAPIError
 from sqlmodel import create_engine
 
+from ingest.database import database_url
 from ingest.errors import ConfigError
 from ingest.runs import STATE as STATE
 
+VERSION_TABLE = "twohop_version"
+"""Alembic's own table; in a database with other tables its usual name may be another program's."""
+
+_LOCK = {
+    "sqlite": "BEGIN IMMEDIATE",
+    # Any number that nothing else in this database takes.
+    "postgresql": "SELECT pg_advisory_xact_lock(7021959046)",
+}
+"""What lets one process at a time bring the tables up to date; it ends with the transaction."""
+
+_SQLITE_WAIT_MS = 5000
+_MIGRATION_WAIT_MS = 60_000
+_POSTGRES = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000}
+"""Seconds, seconds and milliseconds, after which a server that is gone is an error."""
+
 
 def opened(url: str) -> Engine:
-    """Open the database; a SQLite file's folder is made where it is missing."""
-    if url.startswith("sqlite:///"):
-        Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-    # Parameters are people's questions: they stay out of error messages and so out of logs.
+    """Open the database and bring its tables up to date; raises ConfigError where it cannot be used.
+
+    Several processes may open one database at the same moment. A SQLite file's folder is made where it is missing.
+    """
+    engine = engine_of(url)
     try:
-        engine = create_engine(url, hide_parameters=True)
-    except ImportError as error:
-        raise ConfigError(f"DATABASE_URL needs the package {error.name!r}; install it") from error
-    except ArgumentError as error:
+        with engine.begin() as connection:
+            _migrate(connection)
+    except DBAPIError as error:
+        engine.dispose()
+        why = " ".join(str(error.orig).split())
         raise ConfigError(
-            f"DATABASE_URL cannot be read: {error}; write it like postgresql+psycopg://user@host/name"
+            f"the database of DATABASE_URL cannot be used: {why}; see that it runs and that its user may make tables"
         ) from error
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _wal)
-    _create(engine)
+    except ConfigError:
+        engine.dispose()
+        raise
     return engine
 
 
-def _create(engine: Engine) -> None:
-    """Create the tables that are not there; a process that starts at the same moment may be the one that does."""
-    for _ in STATE.tables:
-        try:
-            STATE.create_all(engine)
-        except (IntegrityError, OperationalError, ProgrammingError):
-            continue
-        return
-    STATE.create_all(engine)
+def engine_of(url: str) -> Engine:
+    """Return the engine of a database, whose tables may be of any version; raises ConfigError."""
+    address = database_url(url, "DATABASE_URL")
+    options: dict[str, Any] = {}
+    if address.get_backend_name() == "sqlite":
+        if address.database:
+            Path(address.database).parent.mkdir(parents=True, exist_ok=True)
+    else:
+        # A connection that the server cut while nobody used it is replaced before it is used.
+        options = {"pool_pre_ping": True, "isolation_level": "READ COMMITTED", "connect_args": _POSTGRES}
+    try:
+        # Parameters are people's questions: they stay out of error messages and so out of logs.
+        engine = create_engine(address, hide_parameters=True, **options)
+    except ImportError as error:
+        raise ConfigError(f"DATABASE_URL needs the package {error.name!r}; install it") from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _wal)
+    return engine
 
 
 def _wal(connection: Any, _record: object) -> None:
-    connection.execute("PRAGMA busy_timeout=5000")
+    connection.execute(f"PRAGMA busy_timeout={_SQLITE_WAIT_MS}")
     connection.execute("PRAGMA journal_mode=WAL")
+
+
+def _migrate(connection: Connection) -> None:
+    """Bring the tables to the newest revision, one process at a time; nothing is changed where an error is raised."""
+    from alembic import command
+    from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    connection.exec_driver_sql(_LOCK[connection.dialect.name])
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", "bot:migrations")
+    revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+    found = MigrationContext.configure(
+        connection, opts={"version_table": VERSION_TABLE}
+    ).get_current_revision()
+    if found == revisions[0]:
+        return
+    if found is None:
+        _refuse_strangers(connection)
+    elif found not in revisions:
+        raise ConfigError(
+            f"the database of DATABASE_URL is at revision {found!r}, and this version knows only up to {revisions[0]!r}: "
+            f"install the version that wrote it, or restore a backup from before"
+        )
+    command.upgrade(config, "head")
+
+
+def _refuse_strangers(connection: Connection) -> None:
+    """Refuse tables of our names that are not ours, as they are where nothing says which version made them."""
+    inspector = inspect(connection)
+    for table in STATE.sorted_tables:
+        if inspector.has_table(table.name):
+            there = {column["name"] for column in inspector.get_columns(table.name)}
+            if missing := {column.name for column in table.columns} - there:
+                raise ConfigError(
+                    f"the database of DATABASE_URL has a table {table.name!r} without {', '.join(sorted(missing))}: it is "
+                    f"another program's, or of a version before the first; name another database or file"
+                )
