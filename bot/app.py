@@ -70,6 +70,8 @@ class Rebuilt:
 
     reports: tuple[SyncReport, ...]
     recall: Mapping[str, float]
+    compared: bool
+    """False where nothing was known of the golden questions before, or there are none."""
 
 
 class Desk:
@@ -242,15 +244,17 @@ class Desk:
         may_shrink = {tickets[0].name, *(root.name for root in wanted if allow_removal)}
         questions = self._golden()
         recall: dict[str, float] = {}
+        compared = False
 
         def verify(generation: Generation) -> None:
+            nonlocal compared
             recall.update(self._recalls(questions, generation))
             try:
                 before: Mapping[str, float] = self._recalls(questions, self.index)
             except IndexingError:
                 # Of another identity, or damaged: it cannot be asked any more.
                 before = earlier
-            golden.compare(questions, before, recall, self.settings.sync.golden_margin)
+            compared = golden.compare(questions, before, recall, self.settings.sync.golden_margin)
 
         reports = rebuild(
             [*map(self._documents, wanted), tickets],
@@ -263,7 +267,7 @@ class Desk:
             may_shrink=may_shrink,
         )
         roots.write(self._roots_file, kept)
-        return Rebuilt(reports, recall)
+        return Rebuilt(reports, recall, compared)
 
     def golden_recall(self) -> dict[str, float]:
         """Return the recall of each golden question in the live index; nothing without golden questions."""
@@ -365,18 +369,21 @@ def indexed_roots(settings: Settings, named: Sequence[Path] = ()) -> tuple[Root,
 
 
 def _index(settings: Settings, embedder: Embedder, for_rebuild: bool) -> SearchIndex:
-    cut = f"{CHUNKER_VERSION}.{RULES_VERSION}"
+    sizes = f"{settings.chunks.max_tokens}/{settings.chunks.overlap_tokens}"
+    cut = f"{CHUNKER_VERSION}.{RULES_VERSION} {sizes}"
+    keep = settings.sync.keep_generations
     if settings.index == "elastic":
         from ingest.index import elastic
 
         name = elastic.identity(embedder.name, embedder.dimensions, cut, settings.elasticsearch.language)
         return elastic.ElasticIndex(
-            settings.elasticsearch, name, embedder.dimensions, for_rebuild=for_rebuild
+            settings.elasticsearch, name, embedder.dimensions, for_rebuild=for_rebuild, keep=keep
         )
     return SqliteIndex(
         settings.data / "index",
         identity(embedder.name, embedder.dimensions, cut),
         for_rebuild=for_rebuild,
+        keep=keep,
     )
 
 

@@ -482,7 +482,8 @@ def _preview(settings: Settings, order: Order, as_json: bool) -> None:
     out.print(
         f"nothing was done; a run would embed {outcome.chunks} chunks in about {seconds:.0f} s"
         + (f" ({speed:.0f} a second)" if speed else "")
-        + ("; ticket files are not read in a dry run" if settings.tickets.csv else ""),
+        + ("; ticket files are not read in a dry run" if settings.tickets.csv else "")
+        + ("; before the swap the golden questions are asked" if order.rebuild and settings.sync.golden else ""),
         markup=False,
     )
 

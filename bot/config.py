@@ -124,6 +124,8 @@ class SyncSettings(Section):
     """Labelled questions, one JSON object a line with `text` and `sources`: a rebuild that finds less is refused."""
     golden_margin: Annotated[float, Field(ge=0, le=1)] = 0.02
     """By how much their recall may fall."""
+    keep_generations: Annotated[int, Field(ge=1, le=20)] = 2
+    """Earlier indexes kept after a rebuild, for `twohop index rollback`; each takes as much disk as the live one."""
 
 
 class HealthSettings(Section):

@@ -99,17 +99,17 @@ def recalls(
 
 def compare(
     questions: Sequence[Golden], before: Mapping[str, float], after: Mapping[str, float], margin: float
-) -> None:
+) -> bool:
     """Raise IndexingError naming what got worse, where the mean recall fell by more than `margin`.
 
-    Questions that were not asked before do not count.
+    Questions that were not asked before do not count; returns False where none was.
     """
     both = [question for question in questions if question.id in before]
     if not both:
-        return
+        return False
     was, now = (fmean(of[question.id] for question in both) for of in (before, after))
     if was - now <= margin:
-        return
+        return True
     worse = [question for question in both if after[question.id] < before[question.id]]
     named = [f"{q.id} ({before[q.id]:.2f} to {after[q.id]:.2f}) {q.text!r}" for q in worse[:_NAMED]]
     more = f", and {len(worse) - _NAMED} more" if len(worse) > _NAMED else ""

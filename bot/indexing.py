@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from bot.app import Desk, indexed_roots
@@ -49,6 +50,8 @@ class Outcome:
     failures: tuple[str, ...] = ()
     recall: Mapping[str, float] = field(default_factory=dict)
     """Of each golden question, where they were asked."""
+    compared: bool = True
+    """False where nothing was known of the golden questions before."""
     swept: tuple[str, ...] = ()
     """Generations that a run left behind when it died."""
     roots: tuple[Root, ...] = ()
@@ -70,6 +73,9 @@ class Outcome:
         yield from (report.summary() for report in self.imported)
         yield from (report.summary() for report in self.synced)
         yield from (f"removed generation {name}, which a run left behind when it died" for name in self.swept)
+        if self.recall:
+            against = "" if self.compared else "; there is nothing yet to compare that with"
+            yield f"golden questions: {len(self.recall)} asked, recall {fmean(self.recall.values()):.3f}{against}"
         yield from self.failures
         yield f"indexed folders: {', '.join(f'{root.path} as {root.name}' for root in self.roots) or 'none'}"
 
@@ -124,6 +130,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
     imported: list[ImportReport] = []
     failures: list[str] = []
     recall: Mapping[str, float] = {}
+    compared = True
     earlier: Mapping[str, float] = next(
         (run.report["golden"] for run in history if run.report.get("golden")), {}
     )
@@ -146,7 +153,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
                     order.named, allow_removal=order.allow_removal, earlier=earlier, watch=watch
                 )
                 synced += rebuilt.reports
-                recall = rebuilt.recall
+                recall, compared = rebuilt.recall, rebuilt.compared
             except RunStopped:
                 raise
             except IndexingError as error:
@@ -160,7 +167,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
                 synced.append(desk.sync_tickets(watch))
             if desk.settings.sync.golden and not earlier:
                 watch.stage("asking the golden questions")
-                recall = desk.golden_recall()
+                recall, compared = desk.golden_recall(), False
         if synced and not desk.index.documents(Where(readers=desk.asker().readers)):
             failures.append("nothing can be searched now: no file of these folders could be read")
     return Outcome(
@@ -168,6 +175,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
         tuple(imported),
         tuple(failures),
         recall,
+        compared,
         swept,
         indexed_roots(desk.settings),
         time.monotonic() - began,

@@ -111,6 +111,7 @@ def chunk(
                     authority=document.authority,
                     effective_from=document.effective_from,
                     superseded_on=document.superseded_on,
+                    language=document.language,
                 )
             )
     if document.kind == "ticket":

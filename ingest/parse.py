@@ -21,7 +21,7 @@ from ingest.config import SourceSettings
 from ingest.errors import UnreadableDocument
 from ingest.types import AUTHORITY, EMPTY, MEMBERS, Authority, Document
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 """Part of every revision: documents are read again when the way of reading them changes."""
 
 T = TypeVar("T")
@@ -52,8 +52,10 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "superseded": ("superseded", "superseded_on"),
     "facets": ("facets",),
     "link": ("link",),
+    "language": ("language", "lang"),
 }
 """Front matter keys that mean something here, with their other spellings; all other keys are ignored."""
+_LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[-_][A-Za-z0-9]+)*")
 _OURS = frozenset(spelling for spellings in _KEYS.values() for spelling in spellings)
 _GUESSES: Sequence[tuple[re.Pattern[str], Authority]] = (
     (re.compile(r"\b(?:terms|agreement)\b"), "terms"),
@@ -81,6 +83,7 @@ class DocumentMeta:
     superseded_on: date | None = None
     facets: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     link: str | None = None
+    language: str = ""
 
 
 class Raw(Protocol):
@@ -126,6 +129,7 @@ def to_document(raw: Raw, settings: SourceSettings, source: str) -> Document:
         ),
         effective_from=meta.effective_from,
         superseded_on=meta.superseded_on,
+        language=meta.language,
     )
 
 
@@ -142,7 +146,9 @@ def parse(content: bytes, media_type: str, name: str) -> Parsed:
     elif media_type == "text/plain":
         text, title = plain(text), ""
     elif media_type == "text/html":
-        text, title = _html_to_markdown(text)
+        text, title, language = _html_to_markdown(text)
+        if _LANGUAGE.fullmatch(language):
+            meta = {"lang": language, **meta}
     else:
         raise UnreadableDocument(
             f"{name!r} has media type {media_type!r}; use text/markdown, text/plain or text/html"
@@ -184,6 +190,7 @@ def metadata(meta: Mapping[str, object], name: str) -> DocumentMeta:
         superseded_on=superseded,
         facets=_facets(value_of("facets"), name),
         link=_link(value_of("link"), name),
+        language=_language(value_of("language"), name),
     )
 
 
@@ -324,6 +331,15 @@ def _link(value: object, name: str) -> str | None:
     raise _bad(name, "link", value, "write a whole address that begins with https:// or http://")
 
 
+def _language(value: object, name: str) -> str:
+    if value is None:
+        return ""
+    found = _LANGUAGE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found:
+        return found[1].casefold()
+    raise _bad(name, "language", value, "write a code such as en, es or pt-BR")
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -426,6 +442,7 @@ class _Writer(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.out: list[str] = []
         self.title = ""
+        self.language = ""
         self._open: list[_Open] = []
         self._counts: Counter[str] = Counter()
         self._nests: list[_Nest] = []
@@ -434,6 +451,8 @@ class _Writer(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {key: value or "" for key, value in attrs}
+        if tag == "html":
+            self.language = attributes.get("lang", "")
         if tag in _VOID:
             if not self._dropping():
                 self._void(tag, attributes)
@@ -679,9 +698,9 @@ def _rows(table: _Table) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def _html_to_markdown(html: str) -> tuple[str, str]:
-    """Return Markdown and the page's `<title>`; broken HTML is read as far as it can be."""
+def _html_to_markdown(html: str) -> tuple[str, str, str]:
+    """Return Markdown, the page's `<title>` and its `lang`; broken HTML is read as far as it can be."""
     writer = _Writer()
     # `<![if ...]>`, `<![CDATA[`: browsers skip them, the standard library's parser stops at unknown ones.
     writer.feed(re.sub(r"<!\[[^>]*>?", "", html))
-    return clean(writer.finish()), writer.title
+    return clean(writer.finish()), writer.title, writer.language

@@ -45,6 +45,8 @@ class Document:
     effective_from: date | None = None
     superseded_on: date | None = None
     """First day on which the document is no longer in force."""
+    language: str = ""
+    """Code as its author gave it, without a region ("es" for es-MX); empty where nobody did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class Chunk:
     authority: Authority = "help"
     effective_from: date | None = None
     superseded_on: date | None = None
+    language: str = ""
     rules: tuple[Rule, ...] = ()
 
     @property
@@ -149,6 +152,8 @@ class Where:
     """Chunks must carry each of these values."""
     rules_only: bool = False
     """Only chunks that state at least one rule."""
+    language: str = ""
+    """Only chunks of documents that say to be in this language; empty keeps all."""
     in_force_on: date | None = None
     """Leave out chunks whose document was not in force on that day; None keeps every version."""
 

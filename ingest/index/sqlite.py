@@ -35,11 +35,9 @@ from ingest.index import GenerationInfo, Vectors
 from ingest.index.payload import checked, from_json, graded_codes, to_json
 from ingest.types import Arm, Chunk, Document, DocumentInfo, Rankings, Scored, Where
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Part of the index's identity: raise it when the tables or what is written into them change."""
 
-OLD_GENERATIONS = 2
-"""Generations kept to roll back to."""
 MOST_WORDS = 64
 """Words of a query that are searched for: of a longer one, a pasted log file, the rarest."""
 
@@ -70,7 +68,7 @@ CREATE TABLE chunks (
     key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
     uri TEXT NOT NULL REFERENCES documents (uri) ON DELETE CASCADE, position INTEGER NOT NULL,
     payload TEXT NOT NULL, kind TEXT NOT NULL, facets TEXT NOT NULL, readers TEXT NOT NULL,
-    has_rules INTEGER NOT NULL, effective TEXT, superseded TEXT, vector BLOB NOT NULL,
+    has_rules INTEGER NOT NULL, language TEXT NOT NULL, effective TEXT, superseded TEXT, vector BLOB NOT NULL,
     title TEXT AS (json_extract(payload, '$.title') || ' ' || json_extract(payload, '$.headings')),
     text TEXT AS (json_extract(payload, '$.text'))
 );
@@ -110,14 +108,15 @@ class Snapshot:
     matrix: Vectors
     """Unit vectors."""
     columns: npt.NDArray[np.int64]
-    """(rows, 6): audience, kind, facets, has rules, first day in force, first day no longer in force."""
+    """(rows, 7): audience, kind, facets, has rules, language, first day in force, first day no longer in force."""
     audiences: tuple[frozenset[str], ...]
     kinds: tuple[str, ...]
     facets: tuple[Mapping[str, str], ...]
+    languages: tuple[str, ...]
 
     def allowed(self, where: Where) -> Mask:
         """Tell row by row what `where` lets through: the one filter of all three arms."""
-        audience, kind, facets, has_rules, effective, superseded = self.columns.T
+        audience, kind, facets, has_rules, language, effective, superseded = self.columns.T
         wanted = _folded(where.facets)
         mask: Mask = np.isin(audience, [i for i, of in enumerate(self.audiences) if of & where.readers])
         mask &= np.isin(kind, [i for i, of in enumerate(self.kinds) if of == where.kind])
@@ -125,6 +124,8 @@ class Snapshot:
             mask &= np.isin(facets, [i for i, of in enumerate(self.facets) if wanted.items() <= of.items()])
         if where.rules_only:
             mask &= has_rules == 1
+        if where.language:
+            mask &= np.isin(language, [i for i, of in enumerate(self.languages) if of == where.language])
         if where.in_force_on:
             day = where.in_force_on.toordinal()
             mask &= (effective <= day) & (day < superseded)
@@ -162,18 +163,21 @@ def _load(connection: sqlite3.Connection, commit: int, before: Snapshot | None) 
     keys: Integers = np.array(
         [key for (key,) in connection.execute("SELECT key FROM chunks ORDER BY key")], np.int64
     )
-    audiences, kinds, facets = _Numbered(), _Numbered(), _Numbered()
+    audiences, kinds, facets, languages = _Numbered(), _Numbered(), _Numbered(), _Numbered()
     if before:
         for numbered, values in (
             (audiences, before.audiences),
             (kinds, before.kinds),
             (facets, (tuple(sorted(of.items())) for of in before.facets)),
+            (languages, before.languages),
         ):
             for value in values:
                 numbered[value]
     known: Mask = np.isin(keys, before.keys, assume_unique=True) if before else np.zeros(len(keys), np.bool_)
     missing = keys[~known]
-    select = "SELECT id, vector, readers, kind, facets, has_rules, effective, superseded FROM chunks"
+    select = (
+        "SELECT id, vector, readers, kind, facets, has_rules, language, effective, superseded FROM chunks"
+    )
     if len(missing) == len(keys):
         rows = connection.execute(f"{select} ORDER BY key")
     else:
@@ -185,7 +189,7 @@ def _load(connection: sqlite3.Connection, commit: int, before: Snapshot | None) 
     new_ids: list[str] = []
     blobs: list[bytes] = []
     new_columns: list[tuple[int, ...]] = []
-    for id_, blob, readers, kind, of, has_rules, effective, superseded in rows:
+    for id_, blob, readers, kind, of, has_rules, language, effective, superseded in rows:
         new_ids.append(id_)
         blobs.append(blob)
         new_columns.append(
@@ -194,6 +198,7 @@ def _load(connection: sqlite3.Connection, commit: int, before: Snapshot | None) 
                 kinds[kind],
                 facets[tuple(sorted(_folded(json.loads(of)).items()))],
                 has_rules,
+                languages[language],
                 _ordinal(effective, date.min),
                 _ordinal(superseded, date.max),
             )
@@ -203,9 +208,9 @@ def _load(connection: sqlite3.Connection, commit: int, before: Snapshot | None) 
     norms = np.linalg.norm(fresh, axis=1, keepdims=True)
     fresh = np.divide(fresh, norms, out=np.zeros_like(fresh), where=norms > 0)
     matrix = np.empty((len(keys), dimensions), np.float32)
-    columns = np.empty((len(keys), 6), np.int64)
+    columns = np.empty((len(keys), 7), np.int64)
     matrix[~known] = fresh
-    columns[~known] = np.array(new_columns, np.int64).reshape(len(new_columns), 6)
+    columns[~known] = np.array(new_columns, np.int64).reshape(len(new_columns), 7)
     ids = np.empty(len(keys), object)
     ids[~known] = new_ids
     if before and known.any():
@@ -224,6 +229,7 @@ def _load(connection: sqlite3.Connection, commit: int, before: Snapshot | None) 
         audiences=tuple(audiences),
         kinds=tuple(kinds),
         facets=tuple(MappingProxyType(dict(of)) for of in facets),
+        languages=tuple(languages),
     )
 
 
@@ -249,7 +255,7 @@ class _Database:
         if found["identity"] != expected:
             raise IdentityMismatch(
                 f"the index {str(path)!r} was built with {found['identity']!r}, "
-                f"but the settings say {expected!r}; {_REBUILD} or set the embedding model back"
+                f"but the settings say {expected!r}; {_REBUILD} or set them back"
             )
 
     @contextlib.contextmanager
@@ -320,7 +326,7 @@ class _Database:
             for chunk, row, held in zip(chunks, rows, graded, strict=True):
                 key = connection.execute(
                     "INSERT INTO chunks (id, uri, position, payload, kind, facets, readers, has_rules,"
-                    " effective, superseded, vector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    " language, effective, superseded, vector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         chunk.id,
                         chunk.uri,
@@ -330,6 +336,7 @@ class _Database:
                         json.dumps(dict(chunk.facets), ensure_ascii=False),
                         json.dumps(sorted(chunk.readers), ensure_ascii=False),
                         bool(chunk.rules),
+                        chunk.language,
                         _iso(chunk.effective_from),
                         _iso(chunk.superseded_on),
                         row.tobytes(),
@@ -603,7 +610,7 @@ class SqliteIndex:
     """SearchIndex in a folder of this machine; any number of threads and processes may use it at once.
 
     `for_rebuild` opens without looking at what is there, so that an index of another identity or a damaged
-    one can be rebuilt. Raises IdentityMismatch and IndexingError.
+    one can be rebuilt. `keep` generations are kept to roll back to. Raises IdentityMismatch and IndexingError.
     """
 
     def __init__(
@@ -612,10 +619,12 @@ class SqliteIndex:
         identity: str,
         *,
         for_rebuild: bool = False,
+        keep: int = 2,
         clock: Callable[[], datetime] = _utc_now,
     ) -> None:
         self._folder = folder
         self._identity = identity
+        self._keep = keep
         self._clock = clock
         self._lock = threading.Lock()
         self._database: _Database | None = None
@@ -673,7 +682,7 @@ class SqliteIndex:
         except BaseException:
             lock.close()
             raise
-        return SqliteGeneration(self._folder, database, lock, self._clock)
+        return SqliteGeneration(self._folder, database, lock, self._keep, self._clock)
 
     def generations(self) -> tuple[GenerationInfo, ...]:
         """Return the live generation and those to roll back to, newest first."""
@@ -815,11 +824,17 @@ class SqliteGeneration:
     """A generation beside the live one; whoever holds it is the only one who rebuilds."""
 
     def __init__(
-        self, folder: Path, database: _Database, lock: sqlite3.Connection, clock: Callable[[], datetime]
+        self,
+        folder: Path,
+        database: _Database,
+        lock: sqlite3.Connection,
+        keep: int,
+        clock: Callable[[], datetime],
     ) -> None:
         self._folder = folder
         self._database = database
         self._held = lock
+        self._keep = keep
         self._clock = clock
 
     @property
@@ -865,8 +880,8 @@ class SqliteGeneration:
             before = _names(self._folder)
         except IndexingError:
             before = []
-        _point(self._folder, [path.name, *before[:OLD_GENERATIONS]])
-        for name in before[OLD_GENERATIONS:]:
+        _point(self._folder, [path.name, *before[: self._keep]])
+        for name in before[self._keep :]:
             _unlink(self._folder / name)
         self._held.close()
 

@@ -152,6 +152,7 @@ def test_a_chunk_comes_back_as_it_was_written(index: SearchIndex) -> None:
         headings=("Refunds", "Team"),
         readers=frozenset({"members", "support"}),
         facets={"plan": "Team", "Región": "Cádiz"},
+        language="es",
         authority="terms",
         effective_from=date(2026, 1, 1),
         superseded_on=date(2027, 1, 1),
@@ -294,6 +295,11 @@ FILTERS: Mapping[str, tuple[Where, dict[str, Any], list[dict[str, Any]]]] = {
         replace(MEMBERS, rules_only=True),
         {"rules": (Rule("x", 1, "day", "allows"),)},
         [{}],
+    ),
+    "language": (
+        replace(MEMBERS, language="es"),
+        {"language": "es"},
+        [{"language": "en"}, {}],
     ),
     "in_force_on": (
         replace(MEMBERS, in_force_on=date(2026, 6, 1)),
@@ -511,15 +517,19 @@ def test_rollback_brings_the_generation_before_back(open_index: OpenIndex) -> No
     assert index.rollback().name == first.name
 
 
-def test_two_old_generations_are_kept(index: SearchIndex) -> None:
+@pytest.mark.parametrize("keep", [1, 2, 4])
+def test_as_many_old_generations_are_kept_as_are_wanted(open_index: OpenIndex, keep: int) -> None:
+    index = open_index(keep=keep)
     for i in range(5):
         generation = index.rebuild()
         write(generation, f"docs:{i}", "zeppelin")
         generation.publish()
-    assert [info.live for info in index.generations()] == [True, False, False]
-    index.rollback()
-    index.rollback()
-    assert everywhere(rank(index, "zeppelin")) == {"docs:2#0"}
+    assert [info.live for info in index.generations()] == [True, *[False] * keep]
+    for _ in range(keep):
+        index.rollback()
+    assert everywhere(rank(index, "zeppelin")) == {f"docs:{4 - keep}#0"}
+    with pytest.raises(IndexingError, match="no generation before"):
+        index.rollback()
 
 
 def test_one_rebuild_at_a_time(open_index: OpenIndex) -> None:

@@ -75,7 +75,7 @@ def test_malformed_front_matter_is_refused_because_it_may_say_who_may_read(text:
 def test_metadata() -> None:
     parsed = md(
         "---\nreaders: support, finance\nAuthority: Terms\neffective-date: 2025-01-01\nsuperseded: 2026-01-01\n"
-        "facets: {plan: Team, version: 1.10, country: NO}\nlink: https://help.example.com/x\ntags: [a]\n---\nText"
+        "facets: {plan: Team, version: 1.10, country: NO}\nlink: https://help.example.com/x\nlang: pt-BR\ntags: [a]\n---\nText"
     )
     assert metadata(parsed.meta, "a.md") == DocumentMeta(
         readers=frozenset({"support", "finance"}),
@@ -84,6 +84,7 @@ def test_metadata() -> None:
         superseded_on=date(2026, 1, 1),
         facets={"plan": "Team", "version": "1.10", "country": "NO"},
         link="https://help.example.com/x",
+        language="pt",
     )
     assert metadata({}, "a.md") == DocumentMeta()
     assert metadata({"effective": date(2025, 1, 1)}, "a.md").effective_from == date(2025, 1, 1)
@@ -102,6 +103,7 @@ def test_metadata() -> None:
         ("facets: [a]", "facets"),
         ("facets: {plan: [a]}", "facets"),
         ("link: javascript:alert(1)", "https://"),
+        ("language: 5 or so", "language: '5 or so'.*such as en"),
     ],
 )
 def test_a_bad_value_names_key_value_and_what_is_allowed(line: str, message: str) -> None:
@@ -136,6 +138,20 @@ def test_to_document_prefers_front_matter_to_globs_to_defaults() -> None:
 )
 def test_authority_is_guessed_from_whole_words(path: str, title: str, authority: str) -> None:
     assert guess_authority(path, title) == authority
+
+
+@pytest.mark.parametrize(
+    ("html", "language"),
+    [
+        ('<html lang="ES-mx"><p>x', "es"),
+        ('<html lang="?"><p>x', ""),
+        ("<p>x", ""),
+        ('---\nlanguage: de\n---\n<html lang="es"><p>x', "de"),
+    ],
+)
+def test_the_language_of_a_page_is_what_it_says(html: str, language: str) -> None:
+    page = Changed("docs:a.html", "1", html.encode(), HTML, "https://x", "a.html")
+    assert to_document(page, SourceSettings(), "docs").language == language
 
 
 def test_globs() -> None:

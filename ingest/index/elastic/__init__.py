@@ -32,9 +32,6 @@ from ingest.types import Arm, Chunk, Document, DocumentInfo, Rankings, Where
 
 __all__ = ["ElasticGeneration", "ElasticIndex", "identity"]
 
-OLD_GENERATIONS = 2
-"""Generations kept to roll back to."""
-
 _PROBE_SECONDS = 10.0
 _LIST_SECONDS = 15.0
 """How long the list of documents may take: somebody waits for it."""
@@ -71,7 +68,7 @@ class ElasticIndex:
     """SearchIndex in an Elasticsearch cluster; any number of threads and processes may use it at once.
 
     `for_rebuild` opens without looking at what is there, so that an index of another identity can be rebuilt.
-    Raises ConfigError, IdentityMismatch and IndexingError.
+    `keep` generations are kept to roll back to. Raises ConfigError, IdentityMismatch and IndexingError.
     """
 
     def __init__(
@@ -81,12 +78,14 @@ class ElasticIndex:
         dimensions: int,
         *,
         for_rebuild: bool = False,
+        keep: int = 2,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
         self._settings = settings
         self._identity = identity
         self._dimensions = dimensions
+        self._keep = keep
         self._clock = clock
         self._new_id = new_id
         self._names = _Names(settings.prefix)
@@ -218,7 +217,7 @@ class ElasticIndex:
         """Make the first of these indices live and the next ones those to roll back to, in one atomic step."""
         wanted = {
             (index, self._names.previous(place) if place else self._settings.prefix)
-            for place, index in enumerate(order[: 1 + OLD_GENERATIONS])
+            for place, index in enumerate(order[: 1 + self._keep])
         }
         now = {(index, alias) for alias, index in self._pointers().items()}
         actions: list[dict[str, Any]] = [
@@ -232,7 +231,7 @@ class ElasticIndex:
         lease.renew()
         order = [index, *self._order()]
         self.point(order)
-        for old in order[1 + OLD_GENERATIONS :]:
+        for old in order[1 + self._keep :]:
             self.drop(old)
 
     def drop(self, index: str) -> None:
@@ -306,7 +305,7 @@ class ElasticIndex:
         if meta["identity"] != self._identity:
             raise IdentityMismatch(
                 f"the index {index!r} was built with {meta['identity']!r}, "
-                f"but the settings say {self._identity!r}; {_REBUILD} or set the embedding model back"
+                f"but the settings say {self._identity!r}; {_REBUILD} or set them back"
             )
         found: Mapping[str, Any] = meta
         return found

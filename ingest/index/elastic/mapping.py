@@ -12,7 +12,7 @@ from ingest.index import Vectors
 from ingest.index.payload import graded_codes, to_json
 from ingest.types import Chunk, Document, DocumentInfo
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Part of the index's identity: raise it when the mapping or what is written into it changes."""
 
 _MOST_CODE = 1000
@@ -81,6 +81,7 @@ def mappings(identity: str, dimensions: int, created_at: datetime) -> Source:
             "id": keyword,
             "version": keyword,
             "facets": keyword,
+            "language": keyword,
             "has_rules": {"type": "boolean"},
             "title": words,
             "text": words,
@@ -160,6 +161,7 @@ def row(chunk: Chunk, version: str, vector: Sequence[float]) -> str:
         "id": chunk.id,
         "version": version,
         "facets": [f"{name}={value}".casefold() for name, value in sorted(chunk.facets.items())],
+        "language": chunk.language,
         "has_rules": bool(chunk.rules),
         "title": f"{chunk.title} {' '.join(chunk.headings)}",
         "text": chunk.text,

@@ -57,6 +57,8 @@ def filters(where: Where) -> list[Body]:
     ]
     if where.rules_only:
         found.append({"term": {"has_rules": True}})
+    if where.language:
+        found.append({"term": {"language": where.language}})
     if where.in_force_on:
         day = where.in_force_on.isoformat()
         found += [{"range": {"effective": {"lte": day}}}, {"range": {"superseded": {"gt": day}}}]
