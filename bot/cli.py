@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from datetime import time as clock
 from functools import partial
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 from zoneinfo import ZoneInfo
@@ -29,7 +29,9 @@ from rich.console import Console
 from sqlalchemy.exc import SQLAlchemyError
 from typer.core import TyperGroup
 
+from bot.bench.command import bench_app
 from bot.config import SECRETS, Settings, load, unused
+from bot.sample import demo_settings, sample
 from bot.types import Mode, Step
 from ingest.errors import IdentityMismatch, TicketImportError, TwohopError
 from ingest.types import Where
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from bot.app import Asked, Desk
     from bot.indexing import Order
     from bot.store import Store
-    from ingest.embed import Embedder
     from ingest.runs import Kind, Pulse, Run, Runs
     from ingest.sources.roots import Root
 
@@ -50,6 +51,7 @@ app = typer.Typer(
 )
 tickets_app = typer.Typer(no_args_is_help=True, help="Import tickets.")
 app.add_typer(tickets_app, name="tickets")
+app.add_typer(bench_app, name="bench")
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -110,11 +112,6 @@ def main() -> None:
         sys.exit(3)
 
 
-def sample() -> Path:
-    """Return the folder of the sample company inside the package."""
-    return Path(str(resources.files("bot") / "demo"))
-
-
 def settings_for(config: Path | None) -> tuple[Settings, bool]:
     """Return the settings, and whether they are over the sample company because there is nothing else to answer from.
 
@@ -133,40 +130,12 @@ def _embedded(settings: Settings) -> Path:
     return settings.data / "index" / "current"
 
 
-def demo_settings(settings: Settings) -> Settings:
-    """Return the sample company's settings, with its data beside the user's own and never in a cluster."""
-    ours = load(sample() / "twohop.toml")
-    kept = settings.model_fields_set & {
-        "access",
-        "slack",
-        "model",
-        "chat",
-        "limits",
-        "sync",
-        "words",
-        "retrieval",
-    }
-    sources = ours.sources.model_copy(update={"paths": (sample() / "docs",)})
-    tickets = ours.tickets.model_copy(update={"csv": (sample() / "tickets.csv",)})
-    return ours.model_copy(
-        update={
-            **{name: getattr(settings, name) for name in kept},
-            "index": "sqlite",
-            "data": settings.data / "demo",
-            "company": "Albarán",
-            "sources": sources,
-            "tickets": tickets,
-        }
-    )
-
-
 @contextmanager
 def opened(
     settings: Settings,
     *,
     rebuild: bool = False,
     for_rebuild: bool = False,
-    embedder: Embedder | None = None,
 ) -> Iterator[Desk]:
     """Open the desk, saying what is set and changes nothing.
 
@@ -177,11 +146,11 @@ def opened(
     for line in unused(settings):
         err.print(f"note: {line}", style="dim", markup=False)
     try:
-        desk = build(settings, embedder, for_rebuild=for_rebuild)
+        desk = build(settings, for_rebuild=for_rebuild)
     except IdentityMismatch:
         if not rebuild:
             raise
-        desk = build(settings, embedder, for_rebuild=True)
+        desk = build(settings, for_rebuild=True)
         desk.rebuild()
     try:
         yield desk
@@ -705,58 +674,6 @@ def evaluate(
             shown = failures and (bool(files) or not path.stem.endswith("-test"))
             report = run(desk, path.name, questions, cast(list[Mode], wanted), failures=shown)
             out.print(report, markup=False)
-
-
-@app.command()
-def bench(
-    rounds: Annotated[
-        int, typer.Option(min=1, help="How often each part is measured for each question.")
-    ] = 3,
-    most: Annotated[int, typer.Option("--questions", min=1, help="Most questions of the sample.")] = 1000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    config: Config = None,
-) -> None:
-    """Measure each part of answering on the sample company, as a share of one query embedding of the same run."""
-    from bot import bench as benchmark
-    from bot.evaluate import read
-    from bot.types import Asker, Question
-    from ingest.embed import SentenceTransformerEmbedder
-
-    settings = demo_settings(load(config)).model_copy(update={"model": ""})
-    # A follow-up needs its thread answered first, which is no part of what is measured.
-    labelled = [q for path in sorted(sample().glob("questions*.jsonl")) for q in read(path) if not q.history]
-    step = max(1, len(labelled) // most)
-    questions = [
-        Question(
-            q.text,
-            Asker("bench", frozenset(q.asker_readers)),
-            datetime.combine(q.now, clock(12), ZoneInfo(settings.calendar.zone)),
-        )
-        for q in labelled[::step][:most]
-    ]
-    memory = {"at the start": benchmark.resident_mb()}
-    _loading()
-    embedder = benchmark.TimedEmbedder(SentenceTransformerEmbedder(settings.embedding), time.perf_counter)
-    embedder.embed(["loads the model"], kind="query")
-    memory["with the model"] = benchmark.resident_mb()
-    with opened(settings, rebuild=True, embedder=embedder) as desk:
-        _prepare(desk)
-        memory["with the desk"] = benchmark.resident_mb()
-        err.print(
-            f"measuring {len(questions)} questions in {rounds} rounds and one before them …", style="dim"
-        )
-        samples = asyncio.run(
-            benchmark.measure(desk, embedder, questions, rounds=rounds, clock=time.perf_counter)
-        )
-    memory["after the run"] = benchmark.resident_mb()
-    rows = benchmark.rows(samples)
-    report = benchmark.Report(rows, rounds, len(questions), benchmark.machine(embedder), memory)
-    if as_json:
-        sys.stdout.write(json.dumps(report.as_json(), indent=2) + "\n")
-        return
-    out.print(report.table())
-    for line in report.notes():
-        out.print(line, markup=False)
 
 
 @app.command()

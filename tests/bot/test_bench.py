@@ -13,20 +13,8 @@ import pytest
 from rich.console import Console
 
 from bot.app import Desk
-from bot.bench import (
-    PARTS,
-    UNIT,
-    Report,
-    Row,
-    Sample,
-    TimedEmbedder,
-    Watch,
-    machine,
-    measure,
-    p95,
-    resident_mb,
-    rows,
-)
+from bot.bench.answer import PARTS, UNIT, Report, Row, Sample, Watch, measure, rows
+from bot.bench.measure import TimedEmbedder, machine, p95, resident_mb
 from bot.types import Question
 from tests.desks import prepared, sample_settings
 from tests.fakes import HashingEmbedder
@@ -144,7 +132,7 @@ def test_p95_is_the_nearest_rank(values: Sequence[float], expected: float) -> No
 def test_the_report_prints_what_was_computed_and_what_it_depends_on() -> None:
     taken = {UNIT: [Sample(0.02, 0.02)], "gate": [Sample(0.001)], "whole turn, hybrid": [Sample(123.4, 3.4)]}
     found = rows(taken)
-    report = Report(found, 3, 7, machine(HashingEmbedder()), {"at the start": 80.4, "after the run": 612.0})
+    report = Report(found, 3, 7, machine(HashingEmbedder.name), {"at the start": 80.4, "after the run": 612.0})
     printed = io.StringIO()
     Console(width=80, file=printed).print(report.table())
     text = printed.getvalue()

@@ -1,32 +1,46 @@
-"""Benchmarks: what each part of answering costs, as a share of one query embedding measured in the same run."""
+"""The benchmark of answering: what each part costs, as a share of one query embedding measured in the same run."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-import math
-import os
-import platform
 import statistics
-import sys
 import tempfile
-import threading
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from datetime import time as day_time
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from rich import box
 from rich.table import Table
 
 from bot import check, gate, pipeline, verdict
-from bot.app import Desk
+from bot.app import Desk, build
+from bot.bench.measure import (
+    Clock,
+    Tell,
+    TimedEmbedder,
+    Told,
+    in_words,
+    machine,
+    p95,
+    resident_mb,
+    short,
+)
+from bot.config import Settings
+from bot.evaluate import read
 from bot.evidence import Evidence
+from bot.sample import demo_settings, sample
 from bot.store import Inbound, Inbox
 from bot.store.state import opened
 from bot.tools import SCHEMAS, Toolbox, in_force_on
-from bot.types import Answer, Budget, ChatModel, Message, Mode, Question, Reply, Tool, ToolCall
-from ingest.embed import Embedder, TextKind, Vectors
+from bot.types import Answer, Asker, Budget, ChatModel, Message, Mode, Question, Reply, Tool, ToolCall
+from ingest.embed import SentenceTransformerEmbedder, Vectors
 from ingest.types import Chunk, Where
 
 UNIT = "query embedding"
@@ -45,54 +59,6 @@ PARTS = (
     "ack: inbox insert",
 )
 """What is measured, in the order of the report."""
-
-Clock = Callable[[], float]
-"""Seconds, of which only differences count."""
-
-
-class TimedEmbedder:
-    """An Embedder that adds up the seconds in which another one was at work, for one caller or for several at once."""
-
-    def __init__(self, embedder: Embedder, clock: Clock) -> None:
-        self._embedder = embedder
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._callers = 0
-        self._began = 0.0
-        self.spent = 0.0
-
-    @property
-    def name(self) -> str:
-        """Name of the embedder that is timed."""
-        return self._embedder.name
-
-    @property
-    def dimensions(self) -> int:
-        """Length of a vector."""
-        return self._embedder.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens that the model sees."""
-        return self._embedder.max_tokens
-
-    def count(self, text: str) -> int:
-        """Return the text's tokens."""
-        return self._embedder.count(text)
-
-    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
-        """Embed, and keep how long it took."""
-        with self._lock:
-            if not self._callers:
-                self._began = self._clock()
-            self._callers += 1
-        try:
-            return self._embedder.embed(texts, kind)
-        finally:
-            with self._lock:
-                self._callers -= 1
-                if not self._callers:
-                    self.spent += self._clock() - self._began
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +129,7 @@ class Report:
             table.add_column(title, justify="right", no_wrap=True)
         for row in self.rows:
             shares = (row.median_share, row.p95_share, row.own_median_share, row.own_p95_share)
-            cells = [_short(value) for value in (row.median_ms, row.p95_ms, *shares)]
+            cells = [short(value) for value in (row.median_ms, row.p95_ms, *shares)]
             table.add_row(row.name, str(row.samples), *cells)
         return table
 
@@ -172,13 +138,8 @@ class Report:
         return (
             f"medians and 95th percentiles; × is a multiple of this run's median {UNIT}, own without the embedding inside",
             "memory (MB): " + ", ".join(f"{name} {mb:.0f}" for name, mb in self.memory_mb.items()),
-            "machine: " + ", ".join(f"{name} {fact}" for name, fact in self.machine.items()),
+            in_words(self.machine),
         )
-
-
-def _short(value: float) -> str:
-    """Write a number with three digits that count, and all of those before the point."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def rows(samples: Mapping[str, Sequence[Sample]]) -> tuple[Row, ...]:
@@ -197,11 +158,6 @@ def rows(samples: Mapping[str, Sequence[Sample]]) -> tuple[Row, ...]:
         shares = [value / unit for value in values]
         found.append(Row(name, len(taken), *ms[:2], *shares[:2], *ms[2:], *shares[2:]))
     return tuple(found)
-
-
-def p95(values: Collection[float]) -> float:
-    """Return the smallest value that at least 95 % of the values do not exceed."""
-    return sorted(values)[math.ceil(0.95 * len(values)) - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +363,13 @@ class _Bench:
 
 
 async def measure(
-    desk: Desk, embedder: TimedEmbedder, questions: Sequence[Question], *, rounds: int, clock: Clock
+    desk: Desk,
+    embedder: TimedEmbedder,
+    questions: Sequence[Question],
+    *,
+    rounds: int,
+    clock: Clock,
+    tell: Tell = lambda *_: None,
 ) -> Mapping[str, Sequence[Sample]]:
     """Measure each part for each question `rounds` times, after one round that is not counted.
 
@@ -419,11 +381,16 @@ async def measure(
         engine = opened(f"sqlite:///{Path(folder) / 'inbox.db'}")
         try:
             bench = _Bench(desk, Inbox(engine, "bench", 60.0), Watch(clock, embedder))
-            asked = [await bench.ask(question) for question in questions]
+            asked: list[_Asked] = []
+            for question in questions:
+                tell("answering each question once", len(asked), len(questions))
+                asked.append(await bench.ask(question))
             for number in range(rounds + 1):
                 if number == 1:
                     bench.watch = Watch(clock, embedder)
+                stage = f"round {number} of {rounds}" if number else "a round that is not counted"
                 for place, one in enumerate(asked):
+                    tell(stage, place, len(asked))
                     start = (number + place) % len(bench.probes)
                     for probe in (*bench.probes[start:], *bench.probes[:start]):
                         await probe(one)
@@ -432,26 +399,38 @@ async def measure(
     return bench.watch.samples
 
 
-def machine(embedder: Embedder) -> dict[str, Any]:
-    """Return what the numbers depend on besides the code."""
-    torch = sys.modules.get("torch")
-    return {
-        "CPUs": os.cpu_count(),
-        "processor": platform.machine(),
-        "Python": platform.python_version(),
-        "torch threads": torch.get_num_threads() if torch else None,
-        "load": round(os.getloadavg()[0], 2),
-        "embedder": embedder.name,
-    }
+def questions_of_the_sample(settings: Settings, most: int) -> list[Question]:
+    """Return at most so many labelled questions, evenly from all of them, each at noon of its own day."""
+    # A follow-up needs its thread answered first, which is no part of what is measured.
+    labelled = [q for path in sorted(sample().glob("questions*.jsonl")) for q in read(path) if not q.history]
+    step = max(1, len(labelled) // most)
+    zone = ZoneInfo(settings.calendar.zone)
+    return [
+        Question(
+            q.text, Asker("bench", frozenset(q.asker_readers)), datetime.combine(q.now, day_time(12), zone)
+        )
+        for q in labelled[::step][:most]
+    ]
 
 
-def resident_mb() -> float:
-    """Return the memory of this process in MB; where the system does not tell the present one, the largest so far."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except OSError:
-        import resource
-
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most / (1_000_000 if sys.platform == "darwin" else 1000)
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1_000_000
+def run(lent: Settings, *, rounds: int, most: int, tell: Tell) -> Report:
+    """Index the sample company in the folder that was lent, and measure; without a language model."""
+    settings = demo_settings(lent).model_copy(update={"model": ""})
+    questions = questions_of_the_sample(settings, most)
+    memory = {"at the start": resident_mb()}
+    tell("loading the embedding model", 0, 0)
+    embedder = TimedEmbedder(SentenceTransformerEmbedder(settings.embedding), time.perf_counter)
+    embedder.embed(["loads the model"], kind="query")
+    memory["with the model"] = resident_mb()
+    with closing(build(settings, embedder)) as desk:
+        watch = Told(tell)
+        for path in settings.tickets.csv:
+            desk.import_tickets(path)
+        desk.sync_documents(watch=watch)
+        desk.sync_tickets(watch)
+        memory["with the desk"] = resident_mb()
+        samples = asyncio.run(
+            measure(desk, embedder, questions, rounds=rounds, clock=time.perf_counter, tell=tell)
+        )
+    memory["after the run"] = resident_mb()
+    return Report(rows(samples), rounds, len(questions), machine(embedder.name), memory)
