@@ -140,6 +140,8 @@ class Rankings:
 
     arms: Mapping[Arm, tuple[Scored, ...]]
     failed: Mapping[Arm, str] = field(default_factory=dict)
+    seconds: Mapping[Arm, float] = field(default_factory=dict, compare=False)
+    """How long each arm took, where they run in this process."""
 
 
 @dataclass(frozen=True, slots=True)

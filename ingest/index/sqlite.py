@@ -387,6 +387,7 @@ class _Database:
         arms: list[Arm] = ["lexical", "codes"] if vector is None else ["lexical", "dense", "codes"]
         found: dict[Arm, list[tuple[int, float]]] = {}
         failed: dict[Arm, str] = {}
+        seconds: dict[Arm, float] = {}
         with self.connection() as connection:
             connection.execute("BEGIN")
             snapshot = self._current(connection, deadline)
@@ -401,6 +402,7 @@ class _Database:
                     if time.monotonic() >= deadline:
                         failed[arm] = "late: the deadline passed before it began"
                         continue
+                    began = time.perf_counter()
                     try:
                         match arm:
                             case "lexical":
@@ -413,11 +415,14 @@ class _Database:
                     except (sqlite3.Error, ValueError) as error:
                         late = time.monotonic() >= deadline
                         failed[arm] = "late: stopped at the deadline" if late else str(error)
+                    seconds[arm] = time.perf_counter() - began
             finally:
                 connection.set_progress_handler(None, 0)
             chunks = _chunks(connection, {key for ranking in found.values() for key, _ in ranking})
         return Rankings(
-            {arm: tuple(Scored(chunks[key], score) for key, score in of) for arm, of in found.items()}, failed
+            {arm: tuple(Scored(chunks[key], score) for key, score in of) for arm, of in found.items()},
+            failed,
+            seconds,
         )
 
     def _current(self, connection: sqlite3.Connection, deadline: float) -> Snapshot | None:
