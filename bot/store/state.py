@@ -16,37 +16,34 @@ from ingest.runs import STATE as STATE
 VERSION_TABLE = "twohop_version"
 """Alembic's own table; in a database with other tables its usual name may be another program's."""
 
-_LOCK = {
-    "sqlite": "BEGIN IMMEDIATE",
-    # Any number that nothing else in this database takes.
-    "postgresql": "SELECT pg_advisory_xact_lock(7021959046)",
-}
-"""What lets one process at a time bring the tables up to date; it ends with the transaction."""
-
+_POSTGRES_LOCK = 7_021_959_046
+"""The advisory lock of a migration: any number that nothing else in the database takes."""
 _SQLITE_WAIT_MS = 5000
 _MIGRATION_WAIT_MS = 60_000
+"""How long a SQLite file may be locked: by another process's write, and by its migration."""
 _POSTGRES = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000}
 """Seconds, seconds and milliseconds, after which a server that is gone is an error."""
 
 
-def opened(url: str) -> Engine:
+def opened(url: str, migrations: str = "bot:migrations") -> Engine:
     """Open the database and bring its tables up to date; raises ConfigError where it cannot be used.
 
     Several processes may open one database at the same moment. A SQLite file's folder is made where it is missing.
+    `migrations` is where Alembic finds them.
     """
     engine = engine_of(url)
     try:
         with engine.begin() as connection:
-            _migrate(connection)
+            _lock(connection)
+            _migrate(connection, migrations)
     except DBAPIError as error:
-        engine.dispose()
         why = " ".join(str(error.orig).split())
         raise ConfigError(
             f"the database of DATABASE_URL cannot be used: {why}; see that it runs and that its user may make tables"
         ) from error
-    except ConfigError:
+    finally:
+        # What was set for the migration ends with its connection.
         engine.dispose()
-        raise
     return engine
 
 
@@ -75,16 +72,24 @@ def _wal(connection: Any, _record: object) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
 
 
-def _migrate(connection: Connection) -> None:
-    """Bring the tables to the newest revision, one process at a time; nothing is changed where an error is raised."""
+def _lock(connection: Connection) -> None:
+    """Let one process at a time change the tables, until its transaction ends."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={_MIGRATION_WAIT_MS}")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_POSTGRES_LOCK})")
+
+
+def _migrate(connection: Connection, migrations: str) -> None:
+    """Bring the tables to the newest revision; nothing is changed where an error is raised."""
     from alembic import command
     from alembic.config import Config
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
 
-    connection.exec_driver_sql(_LOCK[connection.dialect.name])
     config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", "bot:migrations")
+    config.set_main_option("script_location", migrations)
     revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
     found = MigrationContext.configure(
         connection, opts={"version_table": VERSION_TABLE}

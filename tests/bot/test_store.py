@@ -24,8 +24,8 @@ NOW = datetime(2026, 9, 26, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(f"sqlite:///{tmp_path / 'deep' / 'state.db'}")
+def store(database_url: str) -> Iterator[Store]:
+    made = Store(database_url)
     yield made
     made.close()
 
@@ -66,16 +66,26 @@ def test_a_turn_comes_back_as_it_was_kept(store: Store) -> None:
     assert back.detail["replies"][1]["calls"][0]["name"] == "search_docs"
 
 
-def test_a_turn_outlives_its_store(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'state.db'}"
-    first = Store(url)
+def test_a_turn_outlives_its_store(database_url: str) -> None:
+    first = Store(database_url)
     kept(first, "aa11")
     first.close()
-    second = Store(url)
+    second = Store(database_url)
     try:
         assert second.get("aa11").text == "A aa11"
     finally:
         second.close()
+
+
+def test_the_folder_of_a_file_is_made(tmp_path: Path) -> None:
+    Store(f"sqlite:///{tmp_path / 'deep' / 'er' / 'state.db'}").close()
+    assert (tmp_path / "deep" / "er" / "state.db").is_file()
+
+
+def test_the_time_of_a_turn_is_the_same_moment_on_each_database(store: Store) -> None:
+    before = datetime.now(UTC)
+    kept(store, "one")
+    assert before <= store.get("one").asked_at <= datetime.now(UTC)
 
 
 def test_processes_that_start_together_make_one_database(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import Engine
-from sqlmodel import create_engine
 
-from ingest.runs import DIED, STATE, Pulse, Run, Runs, RunStopped
+from bot.store.state import opened
+from ingest.runs import DIED, Pulse, Run, Runs, RunStopped
 
 LEASE = 30.0
 
@@ -24,10 +24,10 @@ class Clock:
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Engine:
-    engine = create_engine(f"sqlite:///{tmp_path / 'state.db'}")
-    STATE.create_all(engine)
-    return engine
+def engine(database_url: str) -> Iterator[Engine]:
+    engine = opened(database_url)
+    yield engine
+    engine.dispose()
 
 
 @pytest.fixture
