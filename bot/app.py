@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -49,7 +50,9 @@ class Executor:
 
     async def __call__(self, work: Callable[[], T]) -> T:
         """Run `work` on a thread of this executor."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        # What is logged there is about the same question as here.
+        context = copy_context()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: context.run(work))
 
     def close(self) -> None:
         """Wait for what runs and release the threads."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import re
 import signal
@@ -20,7 +21,7 @@ from datetime import time as clock
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast, get_args
 from zoneinfo import ZoneInfo
 
 import typer
@@ -29,8 +30,9 @@ from rich.console import Console
 from sqlalchemy.exc import SQLAlchemyError
 from typer.core import TyperGroup
 
+from bot import logs
 from bot.bench.command import bench_app
-from bot.config import SECRETS, Settings, load, unused
+from bot.config import SECRETS, Settings, load, secret_values, unused
 from bot.sample import demo_settings, sample
 from bot.types import Mode, Step
 from ingest.errors import IdentityMismatch, TicketImportError, TwohopError
@@ -601,11 +603,9 @@ def _serving(
     settings: Settings, is_sample: bool, config: Path | None
 ) -> Iterator[tuple[Desk, Sequence[str]]]:
     """Open the desk for a long run, with a log, and with the command of its index runs."""
-    import logging
-
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for chatty in ("apscheduler", "httpx", "httpx2", "openai", "sentence_transformers"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    logs.set_up(settings.log, secret_values(settings))
+    if settings.log == "json":
+        err.file = cast("IO[str]", logs.Lines(logging.getLogger("bot")))
     reindex: list[str] = []
     if is_sample:
         err.print("nothing is configured: answering from the sample company", style="dim")

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from importlib import metadata
 
 from aiohttp import web
 from sqlalchemy import text
@@ -161,7 +160,6 @@ async def answering(
         reasons = [f"{name}: {part.said}" for name, part in parts.items() if not part.ok]
         report = {
             "ok": not reasons,
-            "version": metadata.version("twohop"),
             "reasons": reasons,
             "parts": {
                 name: {"ok": part.ok, "said": part.said, **part.numbers} for name, part in parts.items()

@@ -8,9 +8,11 @@ import logging
 import os
 import signal
 import socket
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -19,11 +21,17 @@ from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
 from slack_sdk.errors import SlackApiError
+from slack_sdk.http_retry.async_handler import AsyncRetryHandler
 from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
+from slack_sdk.http_retry.request import HttpRequest
+from slack_sdk.http_retry.response import HttpResponse
+from slack_sdk.http_retry.state import RetryState
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot import health
 from bot.app import Desk, Executor
 from bot.config import Settings
+from bot.metrics import Metrics, Part, slack_error
 from bot.slack.access import Us
 from bot.slack.listeners import Command, register
 from bot.slack.reindex import IndexRuns
@@ -141,6 +149,29 @@ def create_app(
     return app
 
 
+class _Errors(AsyncRetryHandler):
+    """Counts the calls that did not work: the SDK asks it, as the first, whether to try again, and it never does."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        super().__init__()
+        self._metrics = metrics
+
+    async def can_retry_async(
+        self,
+        *,
+        state: RetryState,  # noqa: ARG002 - the SDK names its arguments
+        request: HttpRequest,
+        response: HttpResponse | None = None,
+        error: Exception | None = None,
+    ) -> bool:
+        found = slack_error(response.status_code, response.body or {}) if response else None
+        if error is not None:
+            found = "unreachable"
+        if found:
+            self._metrics.slack(request.url.rpartition("/")[2], found)
+        return False
+
+
 class Connection:
     """The Socket Mode connection; it is built anew when it does not come back by itself."""
 
@@ -148,6 +179,8 @@ class Connection:
         self._app = app
         self._token = app_token
         self._handler: AsyncSocketModeHandler | None = None
+        self._alive = time.time()
+        """When it last gave a sign of life, in Unix seconds as the SDK keeps them."""
 
     async def open(self, address: str | None = None) -> None:
         """Connect, to an address that Slack has just given if there is one."""
@@ -158,6 +191,18 @@ class Connection:
         handler.client.wss_uri = address
         async with asyncio.timeout(_UNCONNECTED_SECONDS):
             await handler.connect_async()  # type: ignore[no-untyped-call]  # the SDK does not annotate it
+        self._alive = time.time()
+
+    def look(self) -> Part:
+        """Return how the connection is: Slack answers a ping at least every ten seconds."""
+        heard = self._handler.client.last_ping_pong_time if self._handler else None
+        self._alive = max(self._alive, heard or 0.0)
+        silent = max(0.0, time.time() - self._alive)
+        return Part(
+            silent <= _UNCONNECTED_SECONDS,
+            f"last sign of life {silent:.0f} s ago",
+            {"slack_silence_seconds": silent},
+        )
 
     async def watch(self) -> None:
         """Look after the connection; ends when cancelled."""
@@ -198,6 +243,9 @@ async def connected(
     owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
     inbox = Inbox(desk.store.engine, owner, settings.slack.lease_seconds)
     index_runs = Runs(desk.store.engine, owner, settings.sync.lease_seconds)
+    metrics = Metrics()
+    if desk.parts.model is not desk.parts.fallback:
+        desk.parts = replace(desk.parts, model=metrics.heard(desk.parts.model))
     async with ClientSession() as session:
 
         def client(token: str | None) -> AsyncWebClient:
@@ -207,7 +255,7 @@ async def connected(
                 token=token,
                 base_url=settings.slack.api_url.rstrip("/") + "/",
                 session=session,
-                retry_handlers=[AsyncRateLimitErrorRetryHandler(max_retry_count=2)],
+                retry_handlers=[_Errors(metrics), AsyncRateLimitErrorRetryHandler(max_retry_count=2)],
             )
 
         web = client(settings.slack_bot_token)
@@ -215,7 +263,9 @@ async def connected(
         address = await socket_address(web, settings.slack_app_token)
         run = Executor("inbox", 2)
         think = LoopThread("answers")
-        worker = Worker(desk, inbox, web, us, run=run, think=think, parallel=settings.slack.parallel)
+        worker = Worker(
+            desk, inbox, web, us, run=run, think=think, parallel=settings.slack.parallel, metrics=metrics
+        )
         runs = IndexRuns(
             web,
             inbox,
@@ -240,7 +290,9 @@ async def connected(
                 asyncio.create_task(runs.keep(), name="index runs"),
                 asyncio.create_task(connection.watch(), name="connection"),
             ]
-            yield asyncio.create_task(_first_end(tasks))
+            looks = {"slack": connection.look, **health.looks(desk, inbox, index_runs, metrics)}
+            async with health.answering(settings.health, looks, metrics, say):
+                yield asyncio.create_task(_first_end(tasks))
         finally:
             await connection.close()
             left = await worker.drain(settings.slack.drain_seconds)

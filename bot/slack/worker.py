@@ -16,6 +16,8 @@ from slack_sdk.web.async_client import AsyncWebClient
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.app import Desk, Executor
+from bot.logs import ROW
+from bot.metrics import Metrics
 from bot.slack import access, text, views
 from bot.slack.access import Us
 from bot.slack.thread import LoopThread
@@ -81,6 +83,7 @@ class Worker:
         run: Executor,
         think: LoopThread,
         parallel: int,
+        metrics: Metrics,
         reference: Callable[[], str] = lambda: uuid.uuid4().hex[:8],
     ) -> None:
         self._desk = desk
@@ -90,6 +93,7 @@ class Worker:
         self._run = run
         self._think = think
         self._parallel = parallel
+        self._metrics = metrics
         self._reference = reference
         self._wake = asyncio.Event()
         self._beat = asyncio.Event()
@@ -181,6 +185,7 @@ class Worker:
     # --- one row ---------------------------------------------------------------------------------------------
 
     async def _work(self, row: Row) -> None:
+        ROW.set(row.id)
         try:
             if row.state == "sending":
                 await self._post(row, taken_over=True)
@@ -204,6 +209,7 @@ class Worker:
         if row.stopped:
             return (views.line(views.STOPPED),)
         inbound = row.inbound
+        self._metrics.refused(inbound.refusal)
         # An ephemeral line needs somebody to see it, and in a direct message everything is private.
         ephemeral = bool(inbound.user) and not inbound.private
         return (views.line(views.REFUSALS[inbound.refusal], ephemeral=ephemeral),)
@@ -227,6 +233,7 @@ class Worker:
         reference = self._reference()
         if row.tries > _MOST_TRIES:
             _log.error("row %s was begun %s times without an end; reference %s", row.id, row.tries, reference)
+            self._metrics.failed()
             return views.sorry(reference), ""
         if not asked:
             return views.line(views.NO_FILES if inbound.files else views.HELP), ""
@@ -236,6 +243,7 @@ class Worker:
         except Exception:
             # Whatever broke, whoever asked hears of it, and the log has what.
             _log.exception("row %s could not be answered; reference %s", row.id, reference)
+            self._metrics.failed()
             return views.sorry(reference), ""
 
     async def _asked(self, row: Row, asked: str) -> tuple[Sequence[Part], str]:
@@ -245,6 +253,8 @@ class Worker:
         kept = await self._think(
             self._desk.answer(asked, asker=access.rights(self._desk, inbound), after=after)
         )
+        self._metrics.turn(kept)
+        _log.info("turn %s is %s after %s ms", kept.turn.id, kept.answer.shape, kept.turn.ms)
         notes = [views.FILES_UNREAD] if inbound.files else []
         about_tickets = await self._run(lambda: access.needs_direct_message(self._desk, inbound, kept.answer))
         if about_tickets and kept.answer.shape in ("not_found", "clarify"):
