@@ -41,11 +41,14 @@ def fields_of(item: EvidenceItem, text: str, wanted: frozenset[str], short: bool
         named += [line for line in fields if line.startswith("Status") and line not in named] + resolution
     if short and not named:
         named = [line for line in fields if line.partition(": ")[2] in item.facets.values()]
+    head = head if head.endswith((".", "?", "!")) else f"{head}."
     if named:
-        return [f"{head}. {'; '.join(named)} [{item.n}]"]
+        # A fixed column and a declared event may be the same moment.
+        told = {line.partition(": ")[2]: line for line in reversed(named)}
+        return [f"{head} {'; '.join(reversed(told.values()))} [{item.n}]"]
     body = item.ticket.body if item.ticket else ""
     # What a customer writes is a quotation, and the first sentence that says something tells what it is about.
     # A text that gives orders to whoever reads it is not quoted at all.
-    told = () if ORDERS.search(body) else sentences(body)
-    said = [f"The ticket says: “{line}”" for line in told if len(words(line)) > 3][:1]
-    return [f"{line} [{item.n}]" for line in (f"{head}. {'; '.join(fields[:6])}.", *said, *resolution)]
+    quotable = () if ORDERS.search(body) else sentences(body)
+    said = [f"The ticket says: “{line}”" for line in quotable if len(words(line)) > 3][:1]
+    return [f"{line} [{item.n}]" for line in (f"{head} {'; '.join(fields[:6])}.", *said, *resolution)]

@@ -65,3 +65,10 @@ def needs_direct_message(desk: Desk, inbound: Inbound, answer: Answer) -> bool:
         or answer.shape == "clarify"
         or (may_read and bool(mentions(answer.standalone, desk.tickets.customers())))
     )
+
+
+def only_tickets(answer: Answer) -> bool:
+    """Tell whether nothing but tickets could have answered: they were not named, or were looked for without the right."""
+    return answer.shape in ("not_found", "clarify") or any(
+        step.tool == "find_tickets" and step.error == NO_RIGHT for step in answer.steps
+    )

@@ -257,7 +257,7 @@ class Worker:
         _log.info("turn %s is %s after %s ms", kept.turn.id, kept.answer.shape, kept.turn.ms)
         notes = [views.FILES_UNREAD] if inbound.files else []
         about_tickets = await self._run(lambda: access.needs_direct_message(self._desk, inbound, kept.answer))
-        if about_tickets and kept.answer.shape in ("not_found", "clarify"):
+        if about_tickets and access.only_tickets(kept.answer):
             return views.line(views.TICKETS_IN_DM), kept.turn.id
         if about_tickets:
             notes.append(views.TICKETS_IN_DM)

@@ -34,6 +34,17 @@ async def test_a_channel_hears_nothing_of_a_ticket_whoever_asks(
     assert not [secret for secret in SECRETS if secret in said]
 
 
+@pytest.mark.parametrize("asked", ["how many tickets are open?", "which tickets are urgent?"])
+async def test_a_question_about_tickets_alone_is_not_answered_with_something_else(
+    slack: SlackServer, bot: Bot, asked: str
+) -> None:
+    async with bot():
+        ts = await slack.say(SUPPORT, "C_HELP", f"<@U_BOT> {asked}")
+        await slack.wait_for(lambda: replies(slack, "C_HELP", ts))
+        await slack.wait_for(lambda: not slack.unfinished())
+    assert replies(slack, "C_HELP", ts) == [views.TICKETS_IN_DM]
+
+
 async def test_support_is_told_to_ask_about_a_customer_in_private_and_others_learn_no_name(
     slack: SlackServer, bot: Bot
 ) -> None:
