@@ -119,7 +119,11 @@ class RunStopped(IndexingError):
 
 
 class Runs:
-    """Reads and writes runs for one process; `lease` is how many seconds a run lives without a renewal."""
+    """Reads and writes runs for one process; `lease` is how many seconds a run lives without a renewal.
+
+    Leases are dated by each process's own clock, not the database's: clocks of machines that share a database may differ
+    by less than a lease.
+    """
 
     def __init__(
         self, engine: Engine, owner: str, lease: float, clock: Callable[[], float] = time.time
@@ -335,7 +339,10 @@ class Runs:
         taken: list[Run] = []
         with Session(self._engine, expire_on_commit=False) as session:
             for run in session.exec(
-                select(Run).where(col(Run.told).is_(False), Run.state != "running", Run.due < now)
+                select(Run)
+                .where(col(Run.told).is_(False), Run.state != "running", Run.due < now)
+                # In one order in all processes: in two they could wait for each other.
+                .order_by(col(Run.id))
             ).all():
                 changed = rows_changed(
                     session,

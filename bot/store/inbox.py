@@ -2,6 +2,8 @@
 
 A row goes new -> working -> sending -> done, or failed. What a process is doing to a row it does under a lease, so
 that another process takes over when it dies; the database itself keeps a thread's questions one after the other.
+Leases are dated by each process's own clock, not the database's: the clocks of machines that share a database may differ
+by less than a lease.
 """
 
 from __future__ import annotations
@@ -177,11 +179,12 @@ class Inbox:
             .limit(8)
         )
         with Session(self._engine, expire_on_commit=False) as session:
-            for row in session.exec(query).all():
+            rows = session.exec(query).all()
+            # They stay as they were looked at: that is what a claim compares.
+            session.expunge_all()
+            for row in rows:
                 if self._take(session, row, now):
-                    session.refresh(row)
-                    session.expunge(row)
-                    return row
+                    return session.get(Row, row.id)
         return None
 
     def _take(self, session: Session, row: Row, now: float) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 from bot.store import Inbound, Inbox
 from bot.store.state import opened
@@ -25,8 +24,8 @@ class Clock:
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = opened(f"sqlite:///{tmp_path / 'state.db'}")
+def engine(database_url: str) -> Iterator[Engine]:
+    engine = opened(database_url)
     yield engine
     engine.dispose()
 
@@ -81,7 +80,7 @@ def test_many_processes_take_each_row_once(engine: Engine) -> None:
     taken: list[str] = []
 
     def work(inbox: Inbox) -> None:
-        for _ in range(400):
+        while inbox.counts().get("done", 0) < 40:
             row = inbox.claim()
             if row is None:
                 continue
@@ -170,3 +169,26 @@ def test_a_stop_reaches_what_waits_and_what_is_being_answered_in_its_thread_only
     waiting = inbox.claim()
     assert waiting is not None
     assert (waiting.ts, waiting.stopped) == ("2", True)
+
+
+def test_a_row_that_another_process_closes_between_a_look_and_a_claim_stays_closed(engine: Engine) -> None:
+    one, two = Inbox(engine, "a", 30), Inbox(engine, "b", 30)
+    one.put(message("2", "1"))
+    one.put(message("3"))
+
+    looked = False
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def meanwhile(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        """Begin an earlier message of the first thread, so that its second cannot be, and close the other thread's."""
+        nonlocal looked
+        if looked or not statement.startswith("UPDATE inbox"):
+            return
+        looked = True
+        two.put(message("1"))
+        taken = {row.ts: row for row in (two.claim(), two.claim()) if row}
+        assert two.sending(taken["3"], [])
+        assert two.finish(taken["3"])
+
+    assert one.claim() is None
+    assert two.counts() == {"new": 1, "working": 1, "done": 1}
