@@ -128,7 +128,7 @@ def run(settings: Settings, sizes: Sequence[int], real: int, *, rounds: int, see
 
         with apart(settings) as lent:
             pages = Corpus(seed).write(lent.data / "docs", size)
-            lent = _over(lent, lent.data / "docs")
+            lent = over(lent, lent.data / "docs")
             bare = in_child(_bare, lent, is_real, tell=told)
             steps = in_child(_synced, lent, is_real, pages, rounds, tell=told)
             name = _embedder(lent, is_real).name
@@ -153,7 +153,7 @@ def run(settings: Settings, sizes: Sequence[int], real: int, *, rounds: int, see
     return Report(tuple(rows), rounds, machine("fake and real" if real else "fake"))
 
 
-def _over(lent: Settings, folder: Path) -> Settings:
+def over(lent: Settings, folder: Path) -> Settings:
     """Return settings over one folder and nothing else."""
     update = {"sources": SourceSettings(paths=(folder,)), "tickets": TicketSettings(), "model": ""}
     return lent.model_copy(update=update)

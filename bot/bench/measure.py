@@ -105,7 +105,7 @@ def p95(values: Collection[float]) -> float:
 
 def short(value: float) -> str:
     """Write a number with three digits that count, and all of those before the point."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 0.001 else f"{value:.1g}"
 
 
 def machine(embedder: str) -> dict[str, Any]:
