@@ -175,14 +175,22 @@ async def test_two_bots_with_one_schedule_run_each_moment_once(
     argv = (sys.executable, "-c", LOGS, str(log))
     plans = {"every_minutes": 0.02, "schedule": {"tickets": "0.03"}}
     async with bot(reindex=argv, sync=plans) as desk, bot(reindex=argv, sync=plans):
-        await until(lambda: log.exists() and log.read_text().count("end") >= 6)
+        runs = Runs(desk.store.engine, "test", 30)
+        plans_run = {("docs",), ("tickets",)}
+        await until(
+            lambda: (
+                log.exists()
+                and log.read_text().count("end") >= 6
+                and {tuple(run.sources) for run in runs.history(100)} == plans_run
+            )
+        )
         # Read before the bots end, which stops the runs under way.
         lines = log.read_text().split()
-        rows = Runs(desk.store.engine, "test", 30).history(100)
+        rows = runs.history(100)
     begun = [line for line in lines if line == "begin"]
     assert lines[: len(lines) // 2 * 2] == ["begin", "end"] * (len(lines) // 2)
     assert len({run.slot for run in rows}) == len(rows) >= len(begun)
-    assert {tuple(run.sources) for run in rows} == {("docs",), ("tickets",)}
+    assert {tuple(run.sources) for run in rows} == plans_run
 
 
 async def test_a_run_that_hangs_is_cut_at_its_deadline_and_reported(
