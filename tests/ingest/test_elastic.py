@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -97,6 +98,22 @@ def test_a_feature_or_a_right_that_is_missing_is_told_at_the_start(server: Elast
     server.say("/_msearch", error(403, "security_exception", "read is unauthorized"))
     with pytest.raises(IndexingError, match="read is unauthorized"):
         opened(server.url)
+
+
+def test_nothing_is_left_open_by_a_close_nor_by_a_start_that_fails(server: ElasticServer) -> None:
+    def threads() -> int:
+        return sum(thread.name == "elasticsearch" for thread in threading.enumerate())
+
+    before = threads()
+    index = opened(server.url)
+    assert threads() == before + 1
+    index.close()
+    index.close()
+    assert threads() == before
+    server.say("/", error(401, "security_exception", "no"))
+    with pytest.raises(IndexingError):
+        opened(server.url)
+    assert threads() == before
 
 
 def test_nobody_there_is_told(server: ElasticServer) -> None:
@@ -286,6 +303,33 @@ def test_a_row_that_no_request_can_hold_is_a_document_that_is_refused(
         write(index, "docs:a", "submarine", "x" * 20_000, "airship", revision="2")
     assert index.revisions("docs") == {"docs:a": "1"}
     assert len(server.rows) == 2
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        error(429, "cluster_block_exception", "index [x] blocked by: [TOO_MANY_REQUESTS/12/disk usage]"),
+        Reply(
+            200,
+            {
+                "items": [
+                    {
+                        "index": {
+                            "status": 429,
+                            "error": {"type": "cluster_block_exception", "reason": "disk usage"},
+                        }
+                    }
+                ]
+                * 2
+            },
+        ),
+    ],
+)
+def test_a_full_disk_is_not_tried_again(server: ElasticServer, index: ElasticIndex, reply: Reply) -> None:
+    server.say(BULK, reply)
+    with pytest.raises(IndexingError, match=r"disk usage.*free some space.*read_only_allow_delete"):
+        write(index, "docs:a", "zeppelin")
+    assert server.asked(BULK) == 1
 
 
 def test_a_lost_answer_is_asked_for_again(server: ElasticServer, index: ElasticIndex) -> None:
