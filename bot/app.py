@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from bot import golden, pipeline
 from bot.chat import OpenAIModel
 from bot.config import Settings
 from bot.offline import OfflineModel
-from bot.retrieve import Retriever
+from bot.retrieve import Queries, Retriever
 from bot.store import Store, Turn
 from bot.talk import Talk
 from bot.types import Answer, Asker, ChatModel, Gazetteer, Limits, Mode, Question, Step
@@ -40,6 +41,8 @@ from ingest.tickets import ImportReport, TicketStore
 from ingest.types import MEMBERS, Where
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class Executor:
@@ -85,6 +88,7 @@ class Desk:
         settings: Settings,
         embedder: Embedder | None = None,
         model: ChatModel | None = None,
+        index: SearchIndex | None = None,
         *,
         for_rebuild: bool = False,
     ) -> None:
@@ -100,13 +104,15 @@ class Desk:
             settings.calendar,
         )
         self._roots_file = _roots_file(settings)
-        self.index = _index(settings, self.embedder, for_rebuild)
+        self.index = index or _index(settings, self.embedder, for_rebuild)
+        self._titles: tuple[str, ...] = ()
         self._store_run = Executor("store", 2)
         self._compute_run = Executor("compute", 2)
-        fallback = OfflineModel(self.embedder, self.names, self._compute_run)
+        self.queries = Queries(self.embedder)
+        fallback = OfflineModel(self.queries, self.names, self._compute_run)
         limits = settings.limits
         self.parts = pipeline.Parts(
-            retriever=Retriever(self.index, self.embedder, settings.retrieval.candidates),
+            retriever=Retriever(self.index, self.queries, settings.retrieval.candidates),
             tickets=self.tickets,
             model=model or self.chat or fallback,
             fallback=fallback,
@@ -118,7 +124,7 @@ class Desk:
             compute=self._compute_run,
             store=self._store_run,
             company=settings.company,
-            talk=Talk(self.embedder).meta,
+            talk=Talk(self.queries).meta,
         )
 
     def names(self) -> Gazetteer:
@@ -131,10 +137,23 @@ class Desk:
             priority=priority,
             customers=self.tickets.customers(),
             assignees=self.tickets.assignees(),
-            titles=tuple(document.title for document in self.index.documents(Where(readers=self.everyone()))),
+            titles=self._known_titles(),
             actions=(*self.tickets.settings.actions, *self.tickets.settings.events),
             synonyms=self.settings.words.synonyms,
         )
+
+    def _known_titles(self) -> tuple[str, ...]:
+        """Return the documents' titles, the last known ones while the index does not answer.
+
+        They only help to choose what to search next; questions about tickets need none of them.
+        """
+        try:
+            documents = self.index.documents(Where(readers=self.everyone()))
+        except IndexingError as error:
+            _log.warning("the documents could not be listed, their last known titles are used: %s", error)
+        else:
+            self._titles = tuple(document.title for document in documents)
+        return self._titles
 
     def everyone(self) -> frozenset[str]:
         """Return every reader label that the settings know."""
@@ -429,11 +448,12 @@ def build(
     settings: Settings,
     embedder: Embedder | None = None,
     model: ChatModel | None = None,
+    index: SearchIndex | None = None,
     *,
     for_rebuild: bool = False,
 ) -> Desk:
     """Construct the desk from its settings; raises ConfigError or IdentityMismatch where something cannot run.
 
-    `for_rebuild` does not look at what is indexed, so that an index of another identity or a damaged one can be rebuilt.
+    What is given is used in place of what the settings name. `for_rebuild` does not look at what is indexed, so that an index of another identity or a damaged one can be rebuilt.
     """
-    return Desk(settings, embedder, model, for_rebuild=for_rebuild)
+    return Desk(settings, embedder, model, index, for_rebuild=for_rebuild)

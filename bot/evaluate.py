@@ -78,7 +78,7 @@ def judge(question: Labelled, answer: Answer) -> Judged:
     said = _fold(answer.text)
     missing = [text for text in question.must if _fold(text) not in said]
     forbidden = [text for text in question.must_not if _fold(text) in said]
-    refused = answer.shape in ("not_found", "clarify")
+    refused = answer.shape in ("not_found", "unavailable", "clarify")
     if question.shape in ("not_found", "clarify"):
         right = (
             refused and not forbidden and (question.shape == answer.shape or question.shape == "not_found")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,12 +35,16 @@ from bot.types import (
 )
 from ingest.atoms import mentions, stems, words
 from ingest.dates import Calendar, format_date
-from ingest.errors import ModelError
+from ingest.errors import IndexingError, ModelError
 from ingest.tickets import TicketFilter, TicketStore
 from ingest.types import Arm, Chunk, Ticket, Where
 
+_log = logging.getLogger(__name__)
+
 CHECKS = "what the language model wrote did not pass the checks"
 SILENT = "the language model gave no answer"
+_EVERY = 500
+"""Places asked for when an arm is missing and the others must make up for it, so that no rule stays out of sight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,8 @@ class _Turn:
         """Why the language model has no part in the answer, in words for the asker."""
         self.rules: dict[str, Chunk] = {}
         self.searched: set[str] = set()
+        self.hidden = False
+        """True where a rule that decides may have been missed, because a search was not whole."""
         self.names = names
         self.tools: Toolbox
 
@@ -123,6 +130,8 @@ class _Turn:
         cases = self._cases()
         await self._second_search(cases)
         decided = await self._decide(cases)
+        if self._out_of_reach(cases, decided):
+            return self._unavailable(Route("direct", ("the rule is out of reach",)))
         if decided and decided.beside:
             await self._call("search_docs", {"query": self._aside(decided)}, "the rule does not speak of it")
         route = gate.route(
@@ -144,6 +153,8 @@ class _Turn:
             cases = self._cases()
             await self._second_search(cases)
             decided = await self._decide(cases)
+            if self._out_of_reach(cases, decided):
+                return self._unavailable(route)
         return await self._checked(draft, stop, route, decided)
 
     async def baseline(self, mode: Mode) -> Answer:
@@ -151,10 +162,11 @@ class _Turn:
         await self._read()
         arms: tuple[Arm, ...] = ("dense",) if mode == "naive" else ("lexical", "dense", "codes")
         k = 3 if mode == "naive" else 5
-        hits = await self.parts.compute(
+        found = await self.parts.compute(
             lambda: self.parts.retriever.baseline(self.text, self._where(), k, arms, self.budget.deadline)
         )
-        for hit in hits:
+        self.tools.searches.add(found)
+        for hit in found.hits:
             self.evidence.pin(from_chunk(hit.chunk, query=self.text))
         route = Route("direct", (f"baseline mode {mode}: one search, no second hop, no verdict",))
         reply = Reply("")
@@ -164,6 +176,8 @@ class _Turn:
         except ModelError as error:
             self._failed(error)
         result = check.check(reply.text, self.evidence.shown, question=self.text)
+        if found.failed and not result.text:
+            return self._unavailable(route)
         shape: Shape = "answered" if result.text else "not_found"
         return self._answer(shape, result.text or self._nothing(), route, None, stop=f"baseline {mode}")
 
@@ -321,15 +335,36 @@ class _Turn:
             return
         self.searched.add(query)
         where = Where(readers=self.question.asker.readers, rules_only=True)
-        k = self.parts.retrieval.rules
-        hits = await self.parts.compute(
-            lambda: self.parts.retriever.search(query, where, k, self.budget.deadline)
-        )
-        self.rules |= {hit.chunk.id: hit.chunk for hit in hits}
+        found = await self.tools.search(query, where, self.parts.retrieval.rules)
+        if found.failed:
+            # A rule may be worded with a synonym, which search by meaning finds and search by words does not.
+            wide = f"{query} {self._asked()} {self._synonyms()}"
+            found = await self.tools.search(wide, where, _EVERY, candidates=_EVERY)
+            self.hidden = self.hidden or not found.whole
+        self.rules |= {hit.chunk.id: hit.chunk for hit in found.hits}
         if case.evidence and lacking:
             await self._call(
                 "search_docs", {"query": query, "kind": "rules"}, f"the ticket brings {', '.join(lacking)}"
             )
+
+    def _synonyms(self) -> str:
+        """Return the other ways of saying what the question is about."""
+        topic = self._topic()
+        synonyms = self.parts.words.synonyms
+        return " ".join(
+            other for word, others in synonyms.items() if topic & set(stems(word)) for other in others
+        )
+
+    def _out_of_reach(self, cases: Sequence[verdict.Case], decided: Verdict | None) -> bool:
+        """Tell whether the question asks for a rule that was not searched for in every place it may stand.
+
+        Neither a weaker rule nor the ticket's own words may then stand in for it.
+        """
+        wanted = gate.asks(self.text)
+        if decided or wanted & {"aggregate", "similar"}:
+            return False
+        asked = any(self._wants_verdict(case) for case in cases)
+        return (asked and self.hidden) or (self.tools.searches.down and bool(wanted & {"rule", "compare"}))
 
     def _wants_verdict(self, case: verdict.Case) -> bool:
         return verdict.wants_verdict(
@@ -353,6 +388,8 @@ class _Turn:
         records = [verdict.of_record(self._asked(), case, fields) for case in cases]
         if records and all(records):
             return verdict.together([record for record in records if record]), []
+        if self.hidden:
+            return None, []
         chunks = {**self.rules, **{i.chunk.id: i.chunk for i in self.evidence.shown if i.chunk is not None}}
         found = [self._decide_one(case, chunks) for case in cases if self._wants_verdict(case)]
         decided = [one for one in found if one]
@@ -428,6 +465,8 @@ class _Turn:
             by_code = True
         self.gaps += [step.error for step in self.tools.steps if step.error == NO_RIGHT][:1]
         if not text and not decided:
+            if self.tools.searches.lack:
+                return self._unavailable(route)
             stop = self.budget.exhausted() or stop
             return self._answer("not_found", self._nothing(), route, None, stop=stop)
         gaps = [*self.gaps, *(decided.gaps if decided else ()), *self._unfiltered(text)]
@@ -470,7 +509,9 @@ class _Turn:
         queries = [
             str(s.arguments.get("query", self.text))
             for s in self.tools.steps
-            if s.tool == "search_docs" and (s.by == "code" or self.parts.model is self.parts.fallback)
+            if s.tool == "search_docs"
+            and not s.failed
+            and (s.by == "code" or self.parts.model is self.parts.fallback)
         ]
         searched = [f"“{query if len(query) <= 80 else query[:79] + '…'}”" for query in queries]
         missing = "; ".join(self.gaps)
@@ -484,6 +525,14 @@ class _Turn:
         else:
             said = "I could not find that in the sources I can read."
         return f"{said}{where} Please ask {self.parts.words.contact}."
+
+    def _unavailable(self, route: Route) -> Answer:
+        """Say what did not answer, and that what was asked may be in the sources all the same."""
+        text = (
+            f"{self.tools.searches.lack}, so that I cannot answer this now; it may be in the sources all the same. "
+            f"Please ask again in a few minutes, or ask {self.parts.words.contact}."
+        )
+        return self._answer("unavailable", text, route, None, stop="a search did not answer")
 
     def _answer(
         self,
@@ -499,10 +548,13 @@ class _Turn:
         body, citations = check.finish(decided, text, shown)
         if self.gaps and shape == "partial":
             body += "\n\nNot settled: " + "; ".join(self.gaps) + "."
+        lacking = self.tools.searches.note if shape in ("answered", "partial") else ""
+        if lacking:
+            shape = "partial"
         why = f"{self.failure[0].upper()}{self.failure[1:]}." if self.failure else ""
         note = self.parts.fallback.note if by_code and shape in ("answered", "partial") else ""
-        if why or note:
-            body += f"\n\n{' '.join(part for part in (why, note) if part)}"
+        if lacking or why or note:
+            body += f"\n\n{' '.join(part for part in (lacking, why, note) if part)}"
         cited = {c.source for c in citations}
         used = [
             item for item in shown.values() if item.source in cited or (decided and item.id in decided.used)
@@ -522,7 +574,7 @@ class _Turn:
             used=tuple(used),
             steps=tuple(self.tools.steps),
             stop=stop,
-            gaps=tuple(self.gaps),
+            gaps=(*self.gaps, *([self.tools.searches.lack] if self.tools.searches.lack else [])),
             usage=self.budget.spent,
             replies=tuple(self.replies),
             rejected=tuple(self.rejected),
@@ -594,7 +646,11 @@ async def _chat(meta: gate.Meta, question: Question, parts: Parts) -> Answer:
 
 async def _sources(question: Question, parts: Parts) -> str:
     where = Where(readers=question.asker.readers)
-    documents = await parts.compute(lambda: parts.retriever.documents(where))
+    try:
+        documents = await parts.compute(lambda: parts.retriever.documents(where))
+    except IndexingError as error:
+        _log.warning("the documents could not be listed: %s", error)
+        return f"I cannot list my sources now, because the index does not answer. Please ask again in a few minutes, or ask {parts.words.contact}."
     lines = [
         f"- {d.title} ({d.uri.partition(':')[2]}"
         + (f", in force from {format_date(d.effective_from)}" if d.effective_from else "")

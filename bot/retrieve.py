@@ -1,18 +1,135 @@
-"""The retriever: one hybrid search is lexical, dense and codes ranked apart, then fused by rank."""
+"""The retriever: one hybrid search is lexical, dense and codes ranked apart, fused by rank, and what of it is missing."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import fsum
 
+import numpy as np
+
 from bot.evidence import RRF_K
-from ingest.embed import Embedder
-from ingest.index import SearchIndex, Vectors
+from ingest.atoms import words
+from ingest.embed import Embedder, TextKind, Vectors
+from ingest.errors import IndexingError
+from ingest.index import SearchIndex
 from ingest.types import Arm, Chunk, DocumentInfo, Hit, Rankings, Where
 
+_SHARE = 1 / 3
+"""Part of a question's remaining time that one search may take: an index that hangs must leave time to answer without it."""
+_MOST_WORDS = 64
+"""Words of a query from which an index searches only for the rarest."""
+_BY: Mapping[Arm, str] = {"lexical": "by words", "dense": "by meaning", "codes": "by codes"}
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one search found, best first, and what of it is missing."""
+
+    hits: Sequence[Hit]
+    failed: Mapping[Arm, str] = field(default_factory=dict)
+    """Arms that did not answer, and why."""
+    whole: bool = True
+    """No arm is missing, or one that answered came to its end: nothing that shares a word with the query was left out."""
+
+    @property
+    def down(self) -> bool:
+        """True where nothing answered; a query without codes is no answer of the codes."""
+        return not self.hits and {"lexical", "dense"} <= self.failed.keys()
+
+
+class Searches:
+    """The searches of one turn, and in words for the asker what they lacked."""
+
+    def __init__(self) -> None:
+        self._all: list[Found] = []
+
+    def add(self, found: Found) -> None:
+        """Keep one search."""
+        self._all.append(found)
+
+    @property
+    def stopped(self) -> Found | None:
+        """The search that was down, if any: the next one would be waited for in vain, too."""
+        return next((found for found in self._all if found.down), None)
+
+    @property
+    def down(self) -> bool:
+        """True where every search of the turn was down."""
+        return bool(self._all) and all(found.down for found in self._all)
+
+    @property
+    def lack(self) -> str:
+        """What did not answer, as the beginning of a sentence; empty where everything did."""
+        failed = self._failed()
+        if not failed:
+            return ""
+        if self.down:
+            return "The documents could not be searched"
+        return (
+            f"Search {_both(failed)} did not answer" if len(failed) < len(_BY) else "A search did not answer"
+        )
+
+    @property
+    def note(self) -> str:
+        """What stands beside an answer: one sentence, or nothing where the searches were whole."""
+        if not self.lack:
+            return ""
+        failed = self._failed()
+        if self.down:
+            rest = "so that this rests on the tickets alone"
+        elif len(failed) < len(_BY):
+            rest = f"so that this rests on search {_both(set(_BY) - failed)} alone"
+        else:
+            rest = "so that something may be missing here"
+        return f"{self.lack}, {rest}."
+
+    def _failed(self) -> set[Arm]:
+        return {arm for found in self._all for arm in found.failed}
+
+
+def _both(arms: Collection[Arm]) -> str:
+    return " and ".join(by for arm, by in _BY.items() if arm in arms)
+
+
+class Queries:
+    """An Embedder that keeps the vectors of the last queries: a turn puts the same text to several readers."""
+
+    def __init__(self, embedder: Embedder, most: int = 64) -> None:
+        self._embedder = embedder
+        self._query = lru_cache(most)(self._embedded)
+        self.count = embedder.count
+        self.forget = self._query.cache_clear
+
+    @property
+    def name(self) -> str:
+        """Name of the embedder behind it."""
+        return self._embedder.name
+
+    @property
+    def dimensions(self) -> int:
+        """Length of a vector."""
+        return self._embedder.dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens that the model sees."""
+        return self._embedder.max_tokens
+
+    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
+        """Return a unit vector for each text, in their order; passages are embedded anew."""
+        if kind != "query" or not texts:
+            return self._embedder.embed(texts, kind)
+        return np.stack([self._query(text) for text in texts])
+
+    def _embedded(self, text: str) -> Vectors:
+        vector: Vectors = self._embedder.embed([text], "query")[0]
+        return vector
 
 
 def fuse(rankings: Mapping[Arm, Sequence[Chunk]], k: int = RRF_K) -> list[Hit]:
@@ -42,32 +159,48 @@ class Retriever:
         self._embedder = embedder
         self._candidates = candidates
 
-    def rank(self, query: str, where: Where, deadline: float, k: int | None = None) -> Rankings:
-        """Return the separate rankings of one search."""
-        vector: Vectors = self._embedder.embed([query], kind="query")[0]
-        found = self._index.rank(query, vector, k or self._candidates, where, deadline)
-        for arm, reason in found.failed.items():
-            _log.warning("the %s arm of a search did not answer: %s", arm, reason)
-        return found
+    def search(
+        self, query: str, where: Where, k: int, deadline: float, *, candidates: int | None = None
+    ) -> Found:
+        """Return the `k` best chunks of one hybrid search; an index that cannot be used is a search that is down."""
+        places = candidates or self._candidates
+        found = self._rank(query, where, deadline, places)
+        # By meaning everything that passes the filter has a place, by words what shares one with a query that is not cut.
+        ends = {arm: len(ranking) < places for arm, ranking in found.arms.items()}
+        ended = ends.get("dense") or (ends.get("lexical") and len(set(words(query))) <= _MOST_WORDS)
+        return Found(fused(found)[:k], found.failed, bool(ended or not found.failed))
 
-    def search(self, query: str, where: Where, k: int, deadline: float) -> list[Hit]:
-        """Return the `k` best chunks of one hybrid search."""
-        return fused(self.rank(query, where, deadline))[:k]
-
-    def baseline(self, query: str, where: Where, k: int, arms: Collection[Arm], deadline: float) -> list[Hit]:
+    def baseline(self, query: str, where: Where, k: int, arms: Collection[Arm], deadline: float) -> Found:
         """Return the `k` best of documents and tickets in one ranking: what a bot without control would search."""
-        found = [self.rank(query, replace(where, kind=kind), deadline).arms for kind in ("doc", "ticket")]
+        found = [
+            self._rank(query, replace(where, kind=kind), deadline, self._candidates)
+            for kind in ("doc", "ticket")
+        ]
         merged = {
             arm: [
-                s.chunk for s in sorted((s for of in found for s in of.get(arm, ())), key=lambda s: -s.score)
+                s.chunk
+                for s in sorted((s for of in found for s in of.arms.get(arm, ())), key=lambda s: -s.score)
             ]
             for arm in arms
         }
-        return fuse(merged)[:k]
+        failed = {arm: why for of in found for arm, why in of.failed.items() if arm in arms}
+        return Found(fuse(merged)[:k], failed, not failed)
 
     def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
         """Return what the index holds for these readers."""
         return self._index.documents(where)
+
+    def _rank(self, query: str, where: Where, deadline: float, k: int) -> Rankings:
+        vector: Vectors = self._embedder.embed([query], kind="query")[0]
+        now = time.monotonic()
+        try:
+            found = self._index.rank(query, vector, k, where, now + (deadline - now) * _SHARE)
+        except IndexingError as error:
+            found = Rankings({}, dict.fromkeys(_BY, str(error)))
+        if found.failed:
+            arms, reasons = ", ".join(found.failed), "; ".join(dict.fromkeys(found.failed.values()))
+            _log.warning("a search was not answered by %s: %s", arms, reasons)
+        return found
 
 
 def fused(rankings: Rankings) -> list[Hit]:

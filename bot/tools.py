@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
 from typing import Annotated, Any, Literal, Protocol, TypeVar
@@ -19,13 +19,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bot.evidence import Evidence, from_ticket
 from bot.filters import described, read
 from bot.gate import asks
-from bot.retrieve import Retriever
+from bot.retrieve import Found, Retriever, Searches
 from bot.types import Budget, EvidenceItem, Gazetteer, Question, Step, Tool, ToolCall, Usage
 from ingest.atoms import atoms, resolve_date, words
 from ingest.dates import Calendar, deadline, format_date, format_duration
 from ingest.errors import TwohopError
 from ingest.tickets import TicketFilter, TicketStore
-from ingest.types import Ticket, Unit, Where
+from ingest.types import Arm, Ticket, Unit, Where
 
 T = TypeVar("T")
 
@@ -125,6 +125,7 @@ SCHEMAS: Mapping[str, type[Arguments]] = {
 }
 
 NO_RIGHT = "you may not read tickets"
+DOWN = "the search does not answer now; go on with the ticket look-ups, which do"
 TOOLS: tuple[Tool, ...] = tuple(
     Tool(name, (model.__doc__ or "").strip(), model.model_json_schema()) for name, model in SCHEMAS.items()
 )
@@ -138,6 +139,8 @@ class Result:
     text: str
     items: tuple[EvidenceItem, ...] = ()
     error: str = ""
+    failed: Mapping[Arm, str] = field(default_factory=dict)
+    """Arms of the search behind it that did not answer, and why."""
 
 
 class Toolbox:
@@ -175,6 +178,7 @@ class Toolbox:
         self._hop = 1
         self._allowed: set[str] = set()
         self.steps: list[Step] = []
+        self.searches = Searches()
         self.repeats = 0
         self.gained = 0
 
@@ -217,6 +221,7 @@ class Toolbox:
             by=by,
             purpose=purpose,
             error=result.error,
+            failed=result.failed,
         )
         self.steps.append(step)
         self._observe(step)
@@ -256,6 +261,16 @@ class Toolbox:
             case _:
                 raise AssertionError(name)
 
+    async def search(self, query: str, where: Where, k: int, *, candidates: int | None = None) -> Found:
+        """Search once, and keep what did not answer; after a search that was down no other is tried in this turn."""
+        if stopped := self.searches.stopped:
+            return stopped
+        found = await self._compute(
+            lambda: self._retriever.search(query, where, k, self._budget.deadline, candidates=candidates)
+        )
+        self.searches.add(found)
+        return found
+
     def _where(self, **filters: Any) -> Where:
         return Where(readers=self._readers, **filters)
 
@@ -266,23 +281,23 @@ class Toolbox:
                 raise TwohopError(f"there is no facet {name!r}; the facets are {', '.join(known)}")
         day = in_force_on(self._standalone, self._question.now.date())
         where = self._where(facets=arguments.facets, rules_only=arguments.kind == "rules", in_force_on=day)
-        hits = await self._compute(
-            lambda: self._retriever.search(arguments.query, where, self._shown, self._budget.deadline)
-        )
-        relaxed = ""
-        if not hits and arguments.facets:
-            relaxed = "nothing carries these facets; searched without them. "
+        found = await self.search(arguments.query, where, self._shown)
+        told = ""
+        if not found.hits and not found.down and arguments.facets:
+            told = "nothing carries these facets; searched without them. "
             where = self._where(rules_only=arguments.kind == "rules", in_force_on=day)
-            hits = await self._compute(
-                lambda: self._retriever.search(arguments.query, where, self._shown, self._budget.deadline)
-            )
-        if not hits:
-            return Result(f"{relaxed}nothing found for {arguments.query!r}")
-        new = self._evidence.add_hits(hits, query=arguments.query, hop=self._hop)
+            found = await self.search(arguments.query, where, self._shown)
+        if found.down:
+            return Result("", error=DOWN, failed=found.failed)
+        if found.failed:
+            told += f"{self.searches.lack}: there may be more. "
+        if not found.hits:
+            return Result(f"{told}nothing found for {arguments.query!r}", failed=found.failed)
+        new = self._evidence.add_hits(found.hits, query=arguments.query, hop=self._hop)
         self._hop += 1
         self.gained += len(new)
-        items = tuple(item for hit in hits if (item := self._evidence.by_id(hit.chunk.id)))
-        return Result(relaxed + _list(items), items)
+        items = tuple(item for hit in found.hits if (item := self._evidence.by_id(hit.chunk.id)))
+        return Result(told + _list(items), items, failed=found.failed)
 
     def _check_rights(self) -> None:
         if not self._readers & set(self._tickets.settings.readers):
@@ -307,10 +322,10 @@ class Toolbox:
             raise TwohopError("give a text or a ticket number")
         where = self._where(kind="ticket")
         # A ticket is several chunks; it counts once, where its best one stands.
-        hits = await self._compute(
-            lambda: self._retriever.search(text, where, 6 * self._shown, self._budget.deadline)
-        )
-        numbers = dict.fromkeys(hit.chunk.uri.partition(":")[2] for hit in hits)
+        searched = await self.search(text, where, 6 * self._shown)
+        if searched.down:
+            return Result("", error=DOWN, failed=searched.failed)
+        numbers = dict.fromkeys(hit.chunk.uri.partition(":")[2] for hit in searched.hits)
         numbers.pop(own, None)
         items = []
         for number in list(numbers)[: self._shown]:
@@ -318,7 +333,8 @@ class Toolbox:
             if found is not None:
                 items.append(self._evidence.pin(from_ticket(found, self.label(found.number))))
         self.gained += len(items)
-        return Result(_list(items), tuple(items)) if items else Result("no similar ticket was found")
+        told = _list(items) if items else "no similar ticket was found"
+        return Result(told, tuple(items), failed=searched.failed)
 
     def label(self, number: str) -> str:
         """Write a ticket number as the company does."""

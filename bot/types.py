@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from ingest.types import Chunk, Rule, Ticket
+from ingest.types import Arm, Chunk, Rule, Ticket
 
-Shape = Literal["answered", "partial", "clarify", "not_found", "chat"]
+Shape = Literal["answered", "partial", "clarify", "not_found", "unavailable", "chat"]
+"""`not_found` was looked for everywhere; `unavailable` could not be, because a search did not answer."""
 Mode = Literal["gated", "agent", "hybrid", "naive"]
 Path = Literal["none", "direct", "agent"]
 Decision = Literal["yes", "no", "due", "rule", "undecided"]
@@ -92,6 +93,8 @@ class Step:
     by: Literal["code", "model"] = "code"
     purpose: str = ""
     error: str = ""
+    failed: Mapping[Arm, str] = field(default_factory=dict)
+    """Arms of the search that did not answer, and why."""
 
 
 @dataclass(frozen=True, slots=True)

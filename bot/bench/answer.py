@@ -221,9 +221,9 @@ class _Bench:
         day = in_force_on(question.text, question.now.date())
         where = Where(readers=question.asker.readers, in_force_on=day)
         ruled = Where(readers=question.asker.readers, rules_only=True)
-        hits = parts.retriever.search(question.text, ruled, parts.retrieval.rules, self._deadline())
+        found = parts.retriever.search(question.text, ruled, parts.retrieval.rules, self._deadline())
         vector = self._desk.embedder.embed([question.text], kind="query")[0]
-        rules = tuple(hit.chunk for hit in hits)
+        rules = tuple(hit.chunk for hit in found.hits)
         return _Asked(question, answer, where, vector, model.message, model.draft, rules)
 
     def _deadline(self) -> float:
@@ -393,6 +393,8 @@ async def measure(
                     tell(stage, place, len(asked))
                     start = (number + place) % len(bench.probes)
                     for probe in (*bench.probes[start:], *bench.probes[:start]):
+                        # Nothing that another part has embedded is there already.
+                        desk.queries.forget()
                         await probe(one)
         finally:
             engine.dispose()

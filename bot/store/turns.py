@@ -156,6 +156,7 @@ def public(answer: Answer, id_: str, ms: int) -> Mapping[str, Any]:
                 "by": step.by,
                 "purpose": step.purpose,
                 "error": step.error,
+                "failed": dict(step.failed),
             }
             for step in answer.steps
         ],
