@@ -98,15 +98,13 @@ class Desk:
         self.embedder = embedder or SentenceTransformerEmbedder(settings.embedding)
         data = settings.data
         self.store = Store(settings.database_url or f"sqlite:///{data / 'state.db'}")
-        self.tickets = TicketStore(
-            settings.tickets_database_url or f"sqlite:///{data / 'tickets.db'}",
-            settings.tickets,
-            settings.calendar,
-        )
+        self.tickets = ticket_store(settings)
         self._roots_file = _roots_file(settings)
         self.index = index or _index(settings, self.embedder, for_rebuild)
         self._titles: tuple[str, ...] = ()
         self._store_run = Executor("store", 2)
+        # A company's own database may be slow; an INSERT of ours does not wait for it.
+        self._tickets_run = Executor("tickets", 2)
         self._compute_run = Executor("compute", 2)
         self.queries = Queries(self.embedder)
         fallback = OfflineModel(self.queries, self.names, self._compute_run)
@@ -122,24 +120,26 @@ class Desk:
             words=settings.words,
             limits=Limits(limits.turns, limits.searches, limits.tokens, limits.seconds),
             compute=self._compute_run,
-            store=self._store_run,
+            store=self._tickets_run,
             company=settings.company,
             talk=Talk(self.queries).meta,
         )
 
     def names(self) -> Gazetteer:
         """Return the names that the tickets and documents know now."""
-        values = dict(self.tickets.values())
+        known = self.tickets.known()
+        values = dict(known.values)
         status, priority = values.pop("status", ()), values.pop("priority", ())
         return Gazetteer(
             facets=values,
             status=status,
             priority=priority,
-            customers=self.tickets.customers(),
-            assignees=self.tickets.assignees(),
+            customers=known.customers,
+            assignees=known.assignees,
             titles=self._known_titles(),
             actions=(*self.tickets.settings.actions, *self.tickets.settings.events),
             synonyms=self.settings.words.synonyms,
+            tickets_as_of=known.as_of,
         )
 
     def _known_titles(self) -> tuple[str, ...]:
@@ -356,9 +356,9 @@ class Desk:
         # How many tickets are searched is a setting; their table stays.
         return self._sync(*self._tickets(), allow_removal=True, watch=watch)
 
-    def import_tickets(self, path: Path) -> ImportReport:
-        """Import a ticket file."""
-        return self.tickets.import_csv(path, datetime.now(self.zone))
+    def import_tickets(self, path: Path, *, anew: bool = True) -> ImportReport:
+        """Import a ticket file; unless `anew`, only where somebody touched it since."""
+        return self.tickets.import_csv(path, datetime.now(self.zone), anew=anew)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on an event loop of its own, and leave nothing of the loop open."""
@@ -380,6 +380,7 @@ class Desk:
         """Wait for what runs and release everything."""
         self._compute_run.close()
         self._store_run.close()
+        self._tickets_run.close()
         self.index.close()
         self.tickets.close()
         self.store.close()
@@ -407,6 +408,26 @@ def _index(settings: Settings, embedder: Embedder, for_rebuild: bool) -> SearchI
         for_rebuild=for_rebuild,
         keep=keep,
     )
+
+
+def ticket_store(settings: Settings) -> TicketStore:
+    """Open the tickets: a company's own table or view, else the files' table in `data`; raises ConfigError."""
+    url, tickets = settings.tickets_database_url, settings.tickets
+    if url and not tickets.table:
+        raise ConfigError(
+            "TICKETS_DATABASE_URL is set, but not which table or view of it holds the tickets; "
+            'name it in twohop.toml, [tickets] table = "…"'
+        )
+    if tickets.table and not url:
+        raise ConfigError(
+            f"[tickets] table names {tickets.table!r}, but TICKETS_DATABASE_URL is not set; set it, or take the table out"
+        )
+    if url and tickets.csv:
+        raise ConfigError(
+            f"[tickets] csv names {str(tickets.csv[0])!r}, but the tickets are read from TICKETS_DATABASE_URL, where "
+            "Twohop writes nothing; take one of the two out"
+        )
+    return TicketStore(url or f"sqlite:///{settings.data / 'tickets.db'}", tickets, settings.calendar)
 
 
 def generations(settings: Settings) -> tuple[GenerationInfo, ...]:

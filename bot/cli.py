@@ -752,7 +752,6 @@ def _version() -> str:
 
 def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     from ingest.embed import SentenceTransformerEmbedder
-    from ingest.tickets import TicketStore
 
     embedder = SentenceTransformerEmbedder(settings.embedding)
 
@@ -782,17 +781,15 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
             desk.close()
 
     def ticket_table() -> str:
-        url = settings.tickets_database_url or f"sqlite:///{settings.data / 'tickets.db'}"
-        store = TicketStore(url, settings.tickets, settings.calendar)
-        try:
-            if missing := store.missing():
-                raise TwohopError(
-                    f"no imported file had the {'; or the '.join(missing)}; mend the settings, then `twohop index` or "
-                    f"`twohop tickets import FILE`"
-                )
-            return f"{len(store.customers())} customers; {'; '.join(store.describe())}"
-        finally:
-            store.close()
+        from bot.app import ticket_store
+
+        with closing(ticket_store(settings)) as store:
+            if problems := store.problems():
+                raise TwohopError("; ".join(problems))
+            warnings = "".join(f"; warning: {line}" for line in store.warnings())
+            return (
+                f"{store.place}; {len(store.customers())} customers; {'; '.join(store.describe())}{warnings}"
+            )
 
     def elasticsearch() -> str:
         from ingest.index.elastic.wire import Wire

@@ -220,7 +220,7 @@ class Settings(BaseSettings):
     database_url: str = ""
     """`DATABASE_URL`: our own state; empty uses a SQLite file in `data`."""
     tickets_database_url: str = ""
-    """`TICKETS_DATABASE_URL`: the tickets; empty uses a SQLite file in `data`."""
+    """`TICKETS_DATABASE_URL`: the company's own ticket database, SQLite or PostgreSQL, which is only read (`tickets.table`); empty uses a SQLite file in `data`, filled by imports."""
     elasticsearch: ElasticsearchSettings = ElasticsearchSettings()
     sources: SourceSettings = SourceSettings()
     chunks: ChunkSettings = ChunkSettings()

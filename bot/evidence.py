@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from bot.types import EvidenceItem
+from ingest.config import TicketSettings
 from ingest.dates import format_date
 from ingest.types import Chunk, Hit, Ticket
 
@@ -121,3 +123,15 @@ def ticket_text(ticket: Ticket, label: str) -> str:
         text for text in (ticket.body, ticket.resolution and f"Resolution: {ticket.resolution}") if text
     ]
     return "\n".join(lines)
+
+
+def stale(
+    used: Iterable[EvidenceItem], as_of: datetime | None, now: datetime, settings: TicketSettings
+) -> str:
+    """Say of when the tickets are, where an answer used some and that is longer ago than the settings allow."""
+    hours = settings.stale_after_hours
+    if not hours or as_of is None or not any(item.kind in ("ticket", "table") for item in used):
+        return ""
+    if (now - as_of).total_seconds() <= hours * 3600:
+        return ""
+    return f"The tickets are as of {format_date(as_of)}; they may have changed since."

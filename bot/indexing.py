@@ -141,7 +141,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
             for path in desk.settings.tickets.csv:
                 watch.stage(f"importing {path.name}")
                 try:
-                    imported.append(desk.import_tickets(path))
+                    imported.append(desk.import_tickets(path, anew=False))
                     if imported[-1].failed:
                         failures.append(f"{path.name}: no row is a ticket")
                 except TicketImportError as error:

@@ -13,7 +13,7 @@ from functools import partial
 
 from bot import agent, check, filters, gate, rewrite, verdict
 from bot.config import RetrievalSettings, WordSettings
-from bot.evidence import Evidence, from_chunk
+from bot.evidence import Evidence, from_chunk, stale
 from bot.retrieve import Retriever
 from bot.tools import NO_RIGHT, Run, Toolbox, in_force_on
 from bot.types import (
@@ -35,7 +35,7 @@ from bot.types import (
 )
 from ingest.atoms import mentions, stems, words
 from ingest.dates import Calendar, format_date
-from ingest.errors import IndexingError, ModelError
+from ingest.errors import IndexingError, ModelError, TicketsUnavailable, TwohopError
 from ingest.tickets import TicketFilter, TicketStore
 from ingest.types import Arm, Chunk, Ticket, Where
 
@@ -222,7 +222,11 @@ class _Turn:
         found = []
         readers = self.question.asker.readers
         for mention in {m.number: m for m in self.parts.tickets.mentioned(self.text)}.values():
-            ticket = await self.parts.store(partial(self.parts.tickets.get, mention.number, readers))
+            try:
+                ticket = await self.parts.store(partial(self.parts.tickets.get, mention.number, readers))
+            except TwohopError as error:
+                self.gaps.append(str(error))
+                continue
             if ticket is not None:
                 found.append(ticket)
             elif mention.explicit or (not self._may_read_tickets() and _points(self.text)):
@@ -252,9 +256,13 @@ class _Turn:
         if "rule" not in wanted:
             return ""
         readers = self.question.asker.readers
-        page = await self.parts.store(
-            lambda: self.parts.tickets.find(TicketFilter(customer=customer, limit=50), readers)
-        )
+        try:
+            page = await self.parts.store(
+                lambda: self.parts.tickets.find(TicketFilter(customer=customer, limit=50), readers)
+            )
+        except TicketsUnavailable as error:
+            self.gaps.append(str(error))
+            return ""
         topic = self._topic()
         about = [t for t in page.tickets if topic & set(stems(" ".join([t.subject, t.body, *t.actions])))]
         fitting = about or list(page.tickets)
@@ -445,6 +453,7 @@ class _Turn:
 
     async def _checked(self, draft: str, stop: str, route: Route, decided: Verdict | None) -> Answer:
         """Check the draft; repair once, then quote, then say what was not found."""
+        self.gaps += [lost for lost in self.tools.unavailable if lost not in self.gaps]
         result = check.check(draft, self.evidence.shown, decided, self.text)
         self.rejected += result.problems
         model = self.parts.model
@@ -551,14 +560,16 @@ class _Turn:
         lacking = self.tools.searches.note if shape in ("answered", "partial") else ""
         if lacking:
             shape = "partial"
-        why = f"{self.failure[0].upper()}{self.failure[1:]}." if self.failure else ""
-        note = self.parts.fallback.note if by_code and shape in ("answered", "partial") else ""
-        if lacking or why or note:
-            body += f"\n\n{' '.join(part for part in (lacking, why, note) if part)}"
         cited = {c.source for c in citations}
         used = [
             item for item in shown.values() if item.source in cited or (decided and item.id in decided.used)
         ]
+        if aged := stale(used, self.names.tickets_as_of, self.question.now, self.parts.tickets.settings):
+            body += f"\n\n{aged}"
+        why = f"{self.failure[0].upper()}{self.failure[1:]}." if self.failure else ""
+        note = self.parts.fallback.note if by_code and shape in ("answered", "partial") else ""
+        if lacking or why or note:
+            body += f"\n\n{' '.join(part for part in (lacking, why, note) if part)}"
         if decided:
             numbers = {
                 id_: n for c in citations for id_, i in shown.items() if i.source == c.source for n in (c.n,)
@@ -660,7 +671,7 @@ async def _sources(question: Question, parts: Parts) -> str:
     ]
     as_of = await parts.store(parts.tickets.as_of)
     if as_of and question.asker.readers & set(parts.tickets.settings.readers):
-        lines.append(f"- the tickets, as imported on {format_date(as_of)}")
+        lines.append(f"- the tickets, as of {format_date(as_of)}")
     return "I can read:\n" + "\n".join(lines) if lines else "There is nothing that I can read for you yet."
 
 

@@ -23,7 +23,7 @@ from bot.retrieve import Found, Retriever, Searches
 from bot.types import Budget, EvidenceItem, Gazetteer, Question, Step, Tool, ToolCall, Usage
 from ingest.atoms import atoms, resolve_date, words
 from ingest.dates import Calendar, deadline, format_date, format_duration
-from ingest.errors import TwohopError
+from ingest.errors import TicketsUnavailable, TwohopError
 from ingest.tickets import TicketFilter, TicketStore
 from ingest.types import Arm, Ticket, Unit, Where
 
@@ -181,6 +181,8 @@ class Toolbox:
         self.searches = Searches()
         self.repeats = 0
         self.gained = 0
+        self.unavailable: list[str] = []
+        """Why tickets could not be read, in words for the asker."""
 
     def about(self, standalone: str) -> None:
         """Set the question as it was rewritten."""
@@ -211,6 +213,9 @@ class Toolbox:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "arguments"
             result = Result("", error=f"{where}: {first['msg']} (got {first.get('input')!r:.80})")
+        except TicketsUnavailable as error:
+            self.unavailable.append(str(error))
+            result = Result("", error=str(error))
         except TwohopError as error:
             result = Result("", error=str(error))
         step = Step(

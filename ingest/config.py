@@ -134,6 +134,12 @@ class TicketSettings(Section):
 
     csv: tuple[Path, ...] = ()
     """Ticket files imported by `twohop index` and at the demo's start."""
+    table: str = ""
+    """Table or view of `TICKETS_DATABASE_URL` that holds the tickets, with its schema if need be (`desk.cases`); it is only read."""
+    timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 5.0
+    """Longest time for a connection to `TICKETS_DATABASE_URL`, and for a statement there."""
+    stale_after_hours: Annotated[float, Field(ge=0)] = 72.0
+    """An answer from tickets says of when they are if that is longer ago: the last import, or the newest update; 0 never does."""
     prefixes: tuple[str, ...] = ("TCK-",)
     """What people write before a ticket number; `#` always works."""
     number_pattern: str = r"\d{3,7}"

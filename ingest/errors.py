@@ -8,6 +8,7 @@ TwohopError                 everything a person can mend; the text names the val
 │   ├── IdentityMismatch    the index was built by another model, chunker or schema
 │   └── DocumentRefused     one document cannot be written; it is skipped by name and the rest is indexed
 ├── TicketImportError       a ticket file cannot be read at all (a bad row is reported, not raised)
+├── TicketsUnavailable      the ticket database does not answer; the text is for whoever asked
 ├── ModelError              the language model or the embedding model cannot be used
 └── DeadlineExceeded        a call ran past its deadline
 """
@@ -45,6 +46,10 @@ class DocumentRefused(IndexingError):
 
 class TicketImportError(TwohopError):
     """A ticket file cannot be read at all."""
+
+
+class TicketsUnavailable(TwohopError):
+    """The ticket database cannot be reached, is too slow or refuses; the text is for whoever asked."""
 
 
 class ModelError(TwohopError):

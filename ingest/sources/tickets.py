@@ -12,23 +12,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ingest.chunk import ticket_document as document_of
-from ingest.sources import Change, Changed, Complete, Unchanged
+from ingest.sources import Change, Changed, Complete, Failed, Unchanged
 from ingest.types import Document, Ticket
 
 MEDIA_TYPE = "application/json"
 
 
 class TicketSource:
-    """Tickets as a source; `tickets` reads every ticket that shall be in the index, each once."""
+    """Tickets as a source; `tickets` reads every ticket that shall be in the index, each once, and tells of rows that are none."""
 
     name = "tickets"
 
-    def __init__(self, tickets: Callable[[], Iterable[Ticket]]) -> None:
+    def __init__(self, tickets: Callable[[], Iterable[Ticket | Failed]]) -> None:
         self._tickets = tickets
 
     def changes(self, known: Mapping[str, str]) -> Iterator[Change]:
         """Yield what changed against `known`; a ticket that is no longer given is gone."""
         for ticket in self._tickets():
+            if isinstance(ticket, Failed):
+                yield ticket
+                continue
             document = document_of(ticket, "")
             content = _to_json(document)
             revision = hashlib.sha256(content).hexdigest()

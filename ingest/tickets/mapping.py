@@ -107,7 +107,9 @@ def lacking(given: TicketSettings, stored: Stored) -> tuple[str, ...]:
     """Name each column of the settings that no imported file had."""
     sections = (stored.columns, stored.facets, stored.events, stored.actions)
     had = {column for section in sections for column in section.values()} | set(stored.personal)
-    return tuple(f"column {column!r}, which {place}" for column, place in _named(given) if column not in had)
+    return tuple(
+        f"column {column!r}, which {place}" for column, place in columns_named(given) if column not in had
+    )
 
 
 def _columns(settings: TicketSettings) -> set[str]:
@@ -119,7 +121,7 @@ def _says_numbers(settings: TicketSettings) -> bool:
     return bool(settings.model_fields_set & {"number_pattern", "prefixes"})
 
 
-def _named(given: TicketSettings) -> list[tuple[str, str]]:
+def columns_named(given: TicketSettings) -> list[tuple[str, str]]:
     """Return each column that the settings name, with the place that names it."""
     named = [
         (column, f"[tickets.{section}] names for {name!r}")
@@ -130,7 +132,7 @@ def _named(given: TicketSettings) -> list[tuple[str, str]]:
 
 
 def _all_there(path: Path, header: tuple[str, ...], given: TicketSettings) -> None:
-    for column, place in _named(given):
+    for column, place in columns_named(given):
         if column not in header:
             raise TicketImportError(
                 f"{path} has no column {column!r}, which {place}; the columns are {', '.join(header)}"

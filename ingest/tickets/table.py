@@ -21,7 +21,7 @@ Skipped = tuple[int, str]
 
 _DELIMITERS = ",;\t|"
 _LARGEST_CELL = 10_000_000
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _LONGEST_DATE = 60
 NOTHING = frozenset(
     {"", "-", "–", "—", "n/a", "na", "null", "none", "nat", "nan", "0000-00-00", "0000-00-00 00:00:00"}
@@ -185,7 +185,7 @@ def _wrong(cells: Sequence[str], header: Sequence[str], width: int) -> str:
     if len(cells) > width or any(cell.strip() for cell in cells[len(header) :]):
         return f"{len(cells)} cells where the header has {len(header)}; quote the cells that contain the delimiter"
     for name, cell in zip(header, cells, strict=False):
-        if found := _CONTROL.search(cell):
+        if found := CONTROL.search(cell):
             return f"{name}: control character U+{ord(found[0]):04X}"
     return ""
 

@@ -1,0 +1,160 @@
+"""Engines that read: the database itself refuses to write through them, and no statement lasts for ever."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from ingest.errors import ConfigError, TicketsUnavailable
+
+_BUSY_SECONDS = 30
+_STEPS = 10_000
+"""Instructions of SQLite between two looks at the clock."""
+
+_log = logging.getLogger(__name__)
+
+
+def parsed(url: str) -> URL:
+    """Read a database address.
+
+    Raises:
+        ConfigError: it is none, or of a database that cannot be guarded.
+    """
+    try:
+        found = make_url(url)
+    except ArgumentError as error:
+        # It may hold a password, so that it is not shown.
+        raise ConfigError(
+            "TICKETS_DATABASE_URL is no database URL; write postgresql://user:password@host/database or "
+            "sqlite:///tickets.db"
+        ) from error
+    backend = "postgresql" if found.drivername == "postgres" else found.get_backend_name()
+    if backend == "postgresql":
+        return found.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        raise ConfigError(
+            f"TICKETS_DATABASE_URL names {backend!r}; tickets are read from sqlite or postgresql"
+        )
+    if (found.database or ":memory:").startswith((":memory:", "file:")):
+        raise ConfigError(f"TICKETS_DATABASE_URL {url!r} names no file; write sqlite:///tickets.db")
+    return found
+
+
+def writing(url: URL) -> Engine:
+    """Return the engine that imports write through, into a SQLite file that is created with its folder."""
+    path = Path(url.database or "").absolute()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"the tickets' folder {str(path.parent)!r} cannot be made: {error.strerror}"
+        ) from error
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": _BUSY_SECONDS})
+    event.listen(engine, "connect", _plain)
+    event.listen(engine, "begin", _beginning("BEGIN IMMEDIATE"))
+    return engine
+
+
+Setup = Callable[[sqlite3.Connection], None]
+
+
+def reading_sqlite(url: URL, seconds: float = 0, setup: Setup = lambda _: None) -> Engine:
+    """Return an engine that reads a file; `seconds` is the longest time for a transaction, 0 for any."""
+    path = Path(url.database or "").absolute()
+    guarded = URL.create("sqlite", database=f"file:{quote(str(path))}", query={"mode": "ro", "uri": "true"})
+    engine = create_engine(guarded, poolclass=NullPool, connect_args={"timeout": seconds or _BUSY_SECONDS})
+
+    def guard(connection: sqlite3.Connection, _record: object) -> None:
+        """Refuse to write, and to attach: VACUUM INTO writes another file through an attached one."""
+        connection.isolation_level = None
+        setup(connection)
+        connection.execute("PRAGMA query_only=ON")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        if seconds:
+            until = time.monotonic() + seconds
+            connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+
+    event.listen(engine, "connect", guard)
+    event.listen(engine, "begin", _beginning("BEGIN"))
+    return engine
+
+
+def reading_postgresql(url: URL, seconds: float) -> Engine:
+    """Return an engine whose sessions and transactions are read-only; `seconds` is the longest time for a statement."""
+    options = {
+        "default_transaction_read_only": "on",
+        "statement_timeout": f"{round(seconds * 1000)}",
+        "lock_timeout": f"{round(seconds * 1000)}",
+        "idle_in_transaction_session_timeout": "60000",
+        "TimeZone": "UTC",
+    }
+    return create_engine(
+        url,
+        pool_pre_ping=True,
+        pool_size=2,
+        execution_options={"postgresql_readonly": True, "isolation_level": "REPEATABLE READ"},
+        connect_args={
+            "options": " ".join(f"-c {name}={value}" for name, value in options.items()),
+            "connect_timeout": max(2, round(seconds)),
+            "application_name": "twohop",
+            "client_encoding": "utf8",
+            # A pooler may put the next statement on another connection, which knows none of ours.
+            "prepare_threshold": None,
+        },
+    )
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """Read in one transaction.
+
+    Raises:
+        TicketsUnavailable: the database cannot be reached, is too slow, or refuses; the log says why.
+    """
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except DBAPIError as error:
+        _log.warning("the tickets' database %s: %s", engine.url.render_as_string(), error.orig)
+        raise TicketsUnavailable(_plainly(error)) from error
+
+
+@contextmanager
+def starting(engine: Engine, url: URL) -> Iterator[Connection]:
+    """Use the database in one transaction; raises ConfigError with the database's own words."""
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except DBAPIError as error:
+        raise ConfigError(
+            f"the tickets' database {url.render_as_string()!r} cannot be used: {error.orig}; "
+            "check TICKETS_DATABASE_URL, the database and its disk"
+        ) from error
+
+
+def _plainly(error: DBAPIError) -> str:
+    """Say in words for whoever asked what the matter is."""
+    state = getattr(error.orig, "sqlstate", None)
+    if state in ("57014", "55P03") or str(error.orig) in ("interrupted", "database is locked"):
+        return "the ticket database took too long to answer"
+    return "the ticket database cannot be read at the moment"
+
+
+def _plain(connection: sqlite3.Connection, _record: object) -> None:
+    """Leave transactions to the engine: Python's own would not cover a change of the table."""
+    connection.isolation_level = None
+
+
+def _beginning(statement: str) -> Callable[[Connection], None]:
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(statement)
+
+    return begin

@@ -1,0 +1,253 @@
+"""A company's own ticket table or view, mapped by the settings and only read."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import (
+    JSON,
+    URL,
+    ColumnElement,
+    Connection,
+    Date,
+    DateTime,
+    FromClause,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    cast,
+    func,
+    inspect,
+    literal,
+    null,
+    select,
+)
+from sqlalchemy import Column as TableColumn
+from sqlalchemy.exc import NoSuchTableError
+from sqlalchemy.types import Uuid
+
+from ingest.config import TicketSettings
+from ingest.errors import ConfigError
+from ingest.tickets import engines
+from ingest.tickets.dialects import Dialect, Postgresql, Sqlite, refuse_writes
+from ingest.tickets.guess import FIELDS, TIMES
+from ingest.tickets.mapping import columns_named
+from ingest.tickets.shape import Shape, column_names, personal_column
+
+_SAMPLE = 50
+_TITLE = 80
+_SHOWN = 30
+
+
+class Mapped:
+    """The tickets of a database that is not ours."""
+
+    def __init__(self, url: URL, given: TicketSettings, zone: ZoneInfo) -> None:
+        """Connect, look at the columns that the settings name, and make sure that nothing can be written.
+
+        Raises:
+            ConfigError: the database cannot be used, a table or column is not there or of a type that cannot be what it
+                is mapped to, no number is one, or the database would let us write.
+        """
+        self._url = url
+        self._zone = zone
+        self._given = given
+        self._names = column_names(given)
+        self._dialect: Dialect = (
+            Sqlite(given, zone) if url.get_backend_name() == "sqlite" else Postgresql(zone)
+        )
+        self.engine = self._dialect.engine(url, given.timeout_seconds)
+        try:
+            with engines.starting(self.engine, url) as connection:
+                self._dialect.check(connection)
+                self._table = _reflected(connection, given)
+                self._settings, rows = self._mapped()
+                self._shape = Shape("mapped", self._settings, rows, "key", self._spellings)
+                self._refuse_strange(connection)
+            refuse_writes(self.engine, self._dialect, self._table)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Release the connections."""
+        self.engine.dispose()
+
+    def shape(self, _connection: Connection, _before: Shape | None = None) -> Shape:
+        """Return the shape of the mapped rows, which the settings alone decide."""
+        return self._shape
+
+    def as_of(self, connection: Connection, shape: Shape) -> datetime | None:
+        """Return when a ticket was last updated, as far as the database has it; None where no column says so."""
+        if "updated_at" not in self._settings.columns:
+            return None
+        newest: datetime | None = connection.execute(select(func.max(shape.rows.c.updated_at))).scalar()
+        return newest.replace(tzinfo=UTC).astimezone(self._zone) if newest else None
+
+    def problems(self, connection: Connection, shape: Shape) -> tuple[str, ...]:
+        """Say which numbers several rows have."""
+        doubled = select(shape.key).group_by(shape.key).having(func.count() > 1).order_by(shape.key)
+        twice = [str(found) for found in connection.execute(doubled.limit(_SHOWN)).scalars()]
+        if not twice:
+            return ()
+        return (
+            f"several rows of {self._given.table!r} have the number {', '.join(twice)}; map a view with one row a ticket",
+        )
+
+    def warnings(self, connection: Connection) -> tuple[str, ...]:
+        """Say what the account may do that it need not."""
+        return self._dialect.rights(connection, self._table)
+
+    def nameless(self, connection: Connection) -> int:
+        """Count the rows without a number."""
+        number = self._table.c[self._settings.columns["number"]]
+        return connection.execute(
+            select(func.count()).select_from(self._table).where(number.is_(None))
+        ).scalar_one()
+
+    def _spellings(self, number: str) -> Sequence[Any]:
+        """Return what the number's column may hold for a canonical number."""
+        if isinstance(self._shape.key.type, Integer):
+            return [int(number)] if number.isdecimal() and len(number) < 19 else []
+        plain = dict.fromkeys((number, number.lower()))
+        before = [
+            "",
+            "#",
+            *(p for prefix in self._settings.prefixes for p in (prefix, prefix.lower(), prefix.upper())),
+        ]
+        return list(dict.fromkeys(f"{prefix}{spelled}" for prefix in before for spelled in plain))
+
+    def _mapped(self) -> tuple[TicketSettings, FromClause]:
+        """Return the settings with the fields that are called by their own names, and the rows under our names."""
+        given, table, make = self._given, self._table, self._dialect
+        place = repr(given.table)
+        named = columns_named(given)
+        if lost := [f"{column!r}, which {where}" for column, where in named if column not in table.c]:
+            raise ConfigError(
+                f"{place} has no column {'; and no column '.join(lost)}; its columns are {_listed(table.c.keys())}"
+            )
+        taken = {column for column, _ in named}
+        columns = {n: n for n in FIELDS if n in table.c and n not in taken and n not in given.columns}
+        columns |= given.columns
+        if "number" not in columns:
+            raise ConfigError(
+                f"no column of {place} is said to hold ticket numbers; name it, [tickets.columns] number = …; "
+                f"its columns are {_listed(table.c.keys())}"
+            )
+        settings = given.model_copy(update={"columns": columns})
+        _refuse_types(table, settings, dated=make.typed_dates)
+        number = table.c[columns["number"]]
+
+        def text(column: str) -> ColumnElement[str]:
+            return func.coalesce(func.trim(cast(table.c[column], Text)), "", type_=Text)
+
+        def field(name: str) -> ColumnElement[str]:
+            return text(columns[name]) if name in columns else literal("", Text)
+
+        def moment(name: str) -> ColumnElement[datetime]:
+            return make.moment(table.c[columns[name]]) if name in columns else cast(null(), DateTime)
+
+        found: dict[str, ColumnElement[Any]] = {
+            "key": number if isinstance(number.type, Integer | String) else cast(number, Text),
+            "number": text(columns["number"]),
+            **{name: field(name) for name in FIELDS if name not in TIMES and name != "number"},
+            **{name: moment(name) for name in sorted(TIMES)},
+            "imported_at": cast(null(), DateTime),
+            **{personal_column(at): text(column) for at, column in enumerate(settings.personal)},
+        }
+        if "subject" not in columns:
+            found["subject"] = func.replace(func.substr(found["body"], 1, _TITLE), "\n", " ", type_=Text)
+        found["folded"] = make.folded(
+            func.concat(found["subject"], "\n", found["body"], "\n", found["resolution"], type_=Text)
+            if make.typed_dates
+            else found["subject"] + "\n" + found["body"] + "\n" + found["resolution"]
+        )
+        for (section, name), column in self._names.items():
+            source = getattr(settings, section)[name]
+            found[column] = text(source) if section == "facets" else make.when(table.c[source])
+        found["unread"] = make.unread(
+            [table.c[column] for name, column in columns.items() if name in TIMES]
+            + [
+                table.c[column]
+                for section in ("events", "actions")
+                for column in getattr(settings, section).values()
+            ]
+        )
+        rows = select(*(value.label(name) for name, value in found.items())).where(number.is_not(None))
+        return settings, rows.subquery("tickets")
+
+    def _refuse_strange(self, connection: Connection) -> None:
+        """Refuse a column of numbers, or of dates, of which no row in a sample is one."""
+        shape, table, columns = self._shape, self._table, self._settings.columns
+        numbers = connection.execute(select(shape.rows.c.number).limit(_SAMPLE)).scalars().all()
+        if numbers and not any(map(shape.numbers.canonical, numbers)):
+            raise ConfigError(
+                f"column {columns['number']!r} holds {', '.join(map(repr, numbers[:3]))}, which do not fit "
+                f"number_pattern {self._settings.number_pattern!r} with the prefixes "
+                f"{', '.join(self._settings.prefixes) or 'none'}; set [tickets] number_pattern and prefixes"
+            )
+        for column in self._dated():
+            held = select(cast(table.c[column], Text)).where(table.c[column].is_not(None)).limit(_SAMPLE)
+            values = connection.execute(held).scalars().all()
+            if values and (reason := self._dialect.no_date(values)):
+                raise ConfigError(f"column {column!r} of {self._given.table!r} holds no dates: {reason}")
+
+    def _dated(self) -> Iterator[str]:
+        yield from (column for name, column in self._settings.columns.items() if name in TIMES)
+        yield from self._settings.events.values()
+        yield from self._settings.actions.values()
+
+
+def _reflected(connection: Connection, given: TicketSettings) -> Table:
+    """Return the table or view that the settings name, as the database describes it."""
+    schema, _, name = given.table.rpartition(".")
+    found = inspect(connection)
+    try:
+        columns = found.get_columns(name, schema or None)
+    except NoSuchTableError:
+        there = [*found.get_table_names(schema or None), *found.get_view_names(schema or None)]
+        if connection.dialect.name == "postgresql":
+            there += found.get_materialized_view_names(schema or None)
+        close = difflib.get_close_matches(name, there, n=_SHOWN, cutoff=0)
+        raise ConfigError(
+            f"the tickets' database has no table or view {given.table!r}, which [tickets] table names; "
+            f"there are {_listed(close)}"
+        ) from None
+    return Table(
+        name, MetaData(), *(TableColumn(c["name"], c["type"]) for c in columns), schema=schema or None
+    )
+
+
+def _refuse_types(table: Table, settings: TicketSettings, *, dated: bool) -> None:
+    """Refuse columns whose type cannot be what they are mapped to."""
+    wrong: list[str] = []
+    times: dict[str, str] = {c: f"[tickets.columns] {n}" for n, c in settings.columns.items() if n in TIMES}
+    for section in ("events", "actions"):
+        times |= {c: f"[tickets.{section}] {n}" for n, c in getattr(settings, section).items()}
+    for column, place in times.items():
+        if dated and not isinstance(table.c[column].type, Date | DateTime):
+            wrong.append(f"{column!r} ({place}) is {table.c[column].type!r}, not a date or a timestamp")
+    number = table.c[settings.columns["number"]]
+    if dated and not isinstance(number.type, Integer | String | Uuid):
+        wrong.append(
+            f"{number.name!r} ([tickets.columns] number) is {number.type!r}, not a whole number or text"
+        )
+    for column, _ in columns_named(settings):
+        if isinstance(table.c[column].type, LargeBinary | JSON):
+            wrong.append(f"{column!r} is {table.c[column].type!r}, not text")
+    if wrong:
+        raise ConfigError(
+            f"of {settings.table!r}, column {'; column '.join(wrong)}; map another column, or a view that casts it"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN]) or "none"
+    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
