@@ -454,7 +454,11 @@ def _preview(settings: Settings, order: Order, as_json: bool) -> None:
         f"nothing was done; a run would embed {outcome.chunks} chunks in about {seconds:.0f} s"
         + (f" ({speed:.0f} a second)" if speed else "")
         + ("; ticket files are not read in a dry run" if settings.tickets.csv else "")
-        + ("; before the swap the golden questions are asked" if order.rebuild and settings.sync.golden else ""),
+        + (
+            "; before the swap the golden questions are asked"
+            if order.rebuild and settings.sync.golden
+            else ""
+        ),
         markup=False,
     )
 
@@ -603,6 +607,8 @@ def _serving(
     settings: Settings, is_sample: bool, config: Path | None
 ) -> Iterator[tuple[Desk, Sequence[str]]]:
     """Open the desk for a long run, with a log, and with the command of its index runs."""
+    # As the first process of a container nothing would end it before it answers.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     logs.set_up(settings.log, secret_values(settings))
     if settings.log == "json":
         err.file = cast("IO[str]", logs.Lines(logging.getLogger("bot")))

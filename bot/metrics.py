@@ -52,7 +52,7 @@ _OURS = frozenset({"ok", "stopped", "limit"})
 _AUTH = frozenset(
     {"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive", "missing_scope"}
 )
-_GAUGES: Mapping[str, str] = {
+GAUGES: Mapping[str, str] = {
     "slack_silence_seconds": "Since Slack's connection last gave a sign of life.",
     "queue_depth": "Messages of the inbox by state.",
     "queue_age_seconds": "How long the oldest message that has no answer yet has been here.",
@@ -60,6 +60,7 @@ _GAUGES: Mapping[str, str] = {
     "index_late": "Plans whose sources were not read to their end in twice their interval.",
     "index_runs": "Index runs of the last 90 days by state.",
 }
+"""The numbers that a part may bring, and what they say."""
 
 Value = float | Mapping[str, float]
 
@@ -179,8 +180,8 @@ class _Parts(Collector):
 
 def _gauge(name: str, value: Value) -> Metric:
     if not isinstance(value, Mapping):
-        return GaugeMetricFamily(f"twohop_{name}", _GAUGES[name], value=value)
-    gauge = GaugeMetricFamily(f"twohop_{name}", _GAUGES[name], labels=["state"])
+        return GaugeMetricFamily(f"twohop_{name}", GAUGES[name], value=value)
+    gauge = GaugeMetricFamily(f"twohop_{name}", GAUGES[name], labels=["state"])
     for state, number in value.items():
         gauge.add_metric([state], number)
     return gauge
