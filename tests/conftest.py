@@ -21,6 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="also run the long proofs: kill -9, load")
     parser.addoption("--elasticsearch", metavar="URL", help="also use a real Elasticsearch")
     parser.addoption(
+        "--elasticsearch-command",
+        metavar="COMMAND",
+        help="with --soak: starts an Elasticsearch for tests that break one; called as COMMAND PORT FOLDER "
+        "[setting=value]…, it keeps its data in FOLDER, answers on 127.0.0.1:PORT and stays in the foreground",
+    )
+    parser.addoption(
         "--postgres",
         metavar="URL",
         nargs="?",
