@@ -218,7 +218,7 @@ class Settings(BaseSettings):
     openai_base_url: str = ""
     """`OPENAI_BASE_URL`, of any server that speaks Chat Completions; used only when `TWOHOP_MODEL` is set."""
     database_url: str = ""
-    """`DATABASE_URL`: our own state; empty uses a SQLite file in `data`."""
+    """`DATABASE_URL`: our own state, `postgresql://user:password@host/name` or `sqlite:///file.db`; empty uses a file in `data`."""
     tickets_database_url: str = ""
     """`TICKETS_DATABASE_URL`: the company's own ticket database, SQLite or PostgreSQL, which is only read (`tickets.table`); empty uses a SQLite file in `data`, filled by imports."""
     elasticsearch: ElasticsearchSettings = ElasticsearchSettings()

@@ -17,7 +17,7 @@ ROW: ContextVar[str] = ContextVar("row", default="")
 """Id of the inbox row that is being answered; every line logged meanwhile carries it."""
 
 _TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-_CHATTY = ("apscheduler", "httpx", "httpx2", "openai", "sentence_transformers")
+_CHATTY = ("alembic", "apscheduler", "httpx", "httpx2", "openai", "sentence_transformers")
 _HIDDEN = "********"
 _SECRET = re.compile(
     r"\bx(?:ox[a-z]|app)-[\w-]+"

@@ -26,4 +26,6 @@ def database_url(text: str, setting: str) -> URL:
         raise ConfigError(
             f"{setting} names a database of the kind {backend!r}; write postgresql://… or sqlite:///…"
         )
+    if backend == "sqlite" and (url.database or ":memory:").startswith((":memory:", "file:")):
+        raise ConfigError(f"{setting} names no file; write sqlite:///file.db")
     return url.set(drivername=_DRIVERS[backend]) if url.drivername == backend else url

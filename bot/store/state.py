@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ _MIGRATION_WAIT_MS = 60_000
 """How long a SQLite file may be locked: by another process's write, and by its migration."""
 _POSTGRES = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000}
 """Seconds, seconds and milliseconds, after which a server that is gone is an error."""
+
+_log = logging.getLogger(__name__)
 
 
 def opened(url: str, migrations: str = "bot:migrations") -> Engine:
@@ -52,8 +55,7 @@ def engine_of(url: str) -> Engine:
     address = database_url(url, "DATABASE_URL")
     options: dict[str, Any] = {}
     if address.get_backend_name() == "sqlite":
-        if address.database:
-            Path(address.database).parent.mkdir(parents=True, exist_ok=True)
+        Path(address.database or "").parent.mkdir(parents=True, exist_ok=True)
     else:
         # A connection that the server cut while nobody used it is replaced before it is used.
         options = {"pool_pre_ping": True, "isolation_level": "READ COMMITTED", "connect_args": _POSTGRES}
@@ -103,6 +105,7 @@ def _migrate(connection: Connection, migrations: str) -> None:
             f"the database of DATABASE_URL is at revision {found!r}, and this version knows only up to {revisions[0]!r}: "
             f"install the version that wrote it, or restore a backup from before"
         )
+    _log.info("the tables of the state are brought from revision %s to %s", found, revisions[0])
     command.upgrade(config, "head")
 
 

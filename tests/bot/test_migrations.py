@@ -232,6 +232,12 @@ def test_a_database_that_does_not_answer_is_named_without_its_password() -> None
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:x?mode=memory&uri=true"])
+def test_a_database_in_memory_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="DATABASE_URL names no file"):
+        opened(url)
+
+
 def test_another_kind_of_database_is_refused() -> None:
     with pytest.raises(ConfigError, match="a database of the kind 'mysql'; write postgresql://") as refused:
         opened("mysql://bot:secret@127.0.0.1/state")
