@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 from sqlalchemy import Engine, event
 
@@ -192,3 +193,18 @@ def test_a_row_that_another_process_closes_between_a_look_and_a_claim_stays_clos
 
     assert one.claim() is None
     assert two.counts() == {"new": 1, "working": 1, "done": 1}
+
+
+@pytest.mark.postgres
+def test_connections_that_the_server_cut_are_replaced(postgres_url: str) -> None:
+    engine = opened(postgres_url)
+    inbox = Inbox(engine, "a", 30)
+    assert inbox.put(message("1"))
+    with psycopg.connect(postgres_url) as admin:
+        cut = admin.execute(
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchall()
+    assert cut == [(True,)]
+    assert inbox.put(message("2"))
+    engine.dispose()
