@@ -46,8 +46,10 @@ _log = logging.getLogger(__name__)
 
 
 def rows_changed(session: Session, statement: UpdateBase) -> int:
-    """Run an UPDATE or DELETE and return how many rows it changed; a session's own type does not say that it counts."""
-    return cast("CursorResult[Any]", session.execute(statement)).rowcount
+    """Run an UPDATE or DELETE and return how many rows it changed; rows that the session holds stay as they were read."""
+    done = session.execute(statement, execution_options={"synchronize_session": False})
+    # A session's own type does not say that it counts.
+    return cast("CursorResult[Any]", done).rowcount
 
 
 class Run(SQLModel, table=True):
@@ -168,16 +170,15 @@ class Runs:
     def _bury(self, now: float) -> None:
         """Close the run whose lease is over, and forget what is long past."""
         with Session(self._engine) as session:
-            session.execute(
+            rows_changed(
+                session,
                 update(Run)
                 .where(col(Run.state) == "running", col(Run.due) < now)
-                .values(state="failed", ended_at=now, failure=DIED)
-                .execution_options(synchronize_session=False)
+                .values(state="failed", ended_at=now, failure=DIED),
             )
-            session.execute(
-                delete(Run)
-                .where(col(Run.started_at) < now - _KEPT_SECONDS, col(Run.state) != "running")
-                .execution_options(synchronize_session=False)
+            rows_changed(
+                session,
+                delete(Run).where(col(Run.started_at) < now - _KEPT_SECONDS, col(Run.state) != "running"),
             )
             session.commit()
 
@@ -238,7 +239,7 @@ class Runs:
         """Note that a source is not late; False where it was not."""
         with Session(self._engine) as session:
             gone = delete(Alarm).where(col(Alarm.source) == source)
-            changed = rows_changed(session, gone.execution_options(synchronize_session=False))
+            changed = rows_changed(session, gone)
             session.commit()
         return bool(changed)
 
@@ -269,8 +270,7 @@ class Runs:
                 session,
                 update(Run)
                 .where(col(Run.id) == id_, col(Run.state) == "running")
-                .values(due=self._clock() + self.lease, stage=stage, done=done, uri=uri)
-                .execution_options(synchronize_session=False),
+                .values(due=self._clock() + self.lease, stage=stage, done=done, uri=uri),
             )
             session.commit()
             run = session.get(Run, id_)
@@ -281,11 +281,11 @@ class Runs:
     def renew(self) -> None:
         """Renew the leases of this process's runs, also of those whose end is yet to be told."""
         with Session(self._engine) as session:
-            session.execute(
+            rows_changed(
+                session,
                 update(Run)
                 .where(col(Run.owner) == self.owner, _open())
-                .values(due=self._clock() + self.lease)
-                .execution_options(synchronize_session=False)
+                .values(due=self._clock() + self.lease),
             )
             session.commit()
 
@@ -299,10 +299,7 @@ class Runs:
         with Session(self._engine) as session:
             changed = rows_changed(
                 session,
-                update(Run)
-                .where(col(Run.id) == id_, col(Run.state) == "running")
-                .values(**values)
-                .execution_options(synchronize_session=False),
+                update(Run).where(col(Run.id) == id_, col(Run.state) == "running").values(**values),
             )
             session.commit()
         return bool(changed)
@@ -312,11 +309,11 @@ class Runs:
         run = self.running()
         if run is not None:
             with Session(self._engine) as session:
-                session.execute(
+                rows_changed(
+                    session,
                     update(Run)
                     .where(col(Run.id) == run.id, col(Run.state) == "running")
-                    .values(cancelled_by=who)
-                    .execution_options(synchronize_session=False)
+                    .values(cancelled_by=who),
                 )
                 session.commit()
         return run
@@ -324,12 +321,7 @@ class Runs:
     def told(self, id_: str) -> None:
         """Note that whoever asked was told how a run ended."""
         with Session(self._engine) as session:
-            session.execute(
-                update(Run)
-                .where(col(Run.id) == id_)
-                .values(told=True)
-                .execution_options(synchronize_session=False)
-            )
+            rows_changed(session, update(Run).where(col(Run.id) == id_).values(told=True))
             session.commit()
 
     def abandoned(self) -> Sequence[Run]:
@@ -348,8 +340,7 @@ class Runs:
                     session,
                     update(Run)
                     .where(col(Run.id) == run.id, col(Run.owner) == run.owner, col(Run.due) == run.due)
-                    .values(owner=self.owner, due=now + self.lease)
-                    .execution_options(synchronize_session=False),
+                    .values(owner=self.owner, due=now + self.lease),
                 )
                 if changed:
                     taken.append(run)

@@ -199,7 +199,6 @@ class Inbox:
                 claims=row.claims + 1,
                 tries=row.tries + answering,
             )
-            .execution_options(synchronize_session=False)
         )
         try:
             taken = bool(rows_changed(session, wanted))
@@ -214,12 +213,7 @@ class Inbox:
         """Renew the lease of rows under way; return those still this process's own, and whether each was stopped."""
         with Session(self._engine) as session:
             mine = and_(col(Row.id).in_(ids), col(Row.owner) == self.owner, col(Row.state).in_(_UNDER_WAY))
-            session.execute(
-                update(Row)
-                .where(mine)
-                .values(due=self._clock() + self.lease)
-                .execution_options(synchronize_session=False)
-            )
+            rows_changed(session, update(Row).where(mine).values(due=self._clock() + self.lease))
             session.commit()
             return dict(session.exec(select(Row.id, Row.stopped).where(mine)).all())
 
@@ -244,18 +238,19 @@ class Inbox:
         back: dict[str, dict[str, Any]] = {"working": {"state": "new", "tries": Row.tries - 1}, "sending": {}}
         with Session(self._engine) as session:
             for state, values in back.items():
-                session.execute(
+                rows_changed(
+                    session,
                     update(Row)
                     .where(col(Row.owner) == self.owner, col(Row.state) == state)
-                    .values(owner="", due=0.0, **values)
-                    .execution_options(synchronize_session=False)
+                    .values(owner="", due=0.0, **values),
                 )
             session.commit()
 
     def stop(self, team: str, channel: str, thread_root: str) -> None:
         """Note that the asker wants no answer to what is waiting or being answered in a thread."""
         with Session(self._engine) as session:
-            session.execute(
+            rows_changed(
+                session,
                 update(Row)
                 .where(
                     col(Row.team) == team,
@@ -263,8 +258,7 @@ class Inbox:
                     col(Row.thread_root) == thread_root,
                     col(Row.state).in_(("new", "working")),
                 )
-                .values(stopped=True)
-                .execution_options(synchronize_session=False)
+                .values(stopped=True),
             )
             session.commit()
 
@@ -310,10 +304,7 @@ class Inbox:
         with Session(self._engine) as session:
             changed = rows_changed(
                 session,
-                update(Row)
-                .where(*mine)
-                .values(**{"due": self._clock() + self.lease, **values})
-                .execution_options(synchronize_session=False),
+                update(Row).where(*mine).values(**{"due": self._clock() + self.lease, **values}),
             )
             session.commit()
         return bool(changed)
