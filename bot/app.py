@@ -145,8 +145,11 @@ class Desk:
     def _known_titles(self) -> tuple[str, ...]:
         """Return the documents' titles, the last known ones while the index does not answer.
 
-        They only help to choose what to search next; questions about tickets need none of them.
+        They only help to choose what to search next, so that nobody waits for them, nor goes without an answer about
+        tickets, for an index that is down.
         """
+        if self.parts.retriever.down:
+            return self._titles
         try:
             documents = self.index.documents(Where(readers=self.everyone()))
         except IndexingError as error:

@@ -202,6 +202,7 @@ def _step(step: Step) -> None:
     found = ", ".join(step.found[:4]) + (" …" if len(step.found) > 4 else "") or step.error or "nothing"
     arguments = ", ".join(f"{name}={value!r}" for name, value in step.arguments.items())
     why = f"  ({step.purpose})" if step.purpose else ""
+    why += f"  (no answer from {', '.join(step.failed)})" if step.failed else ""
     out.print(
         f"  {step.by}: {step.tool}({arguments}) → {found}  {step.ms} ms{why}", style="dim", markup=False
     )
@@ -707,6 +708,9 @@ def trace(
             f"step      {step['by']}: {step['tool']} {arguments} → {found}  {step['ms']} ms  {step['purpose']}",
             markup=False,
         )
+        # Turns that were kept by an earlier version do not tell.
+        for arm, reason in step.get("failed", {}).items():
+            out.print(f"          no answer from {arm}: {reason}", markup=False)
     for reply in detail["replies"]:
         said = (
             reply["text"] or ", ".join(f"{c['name']} {c['arguments']}" for c in reply["calls"]) or "(nothing)"

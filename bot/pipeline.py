@@ -130,7 +130,7 @@ class _Turn:
         cases = self._cases()
         await self._second_search(cases)
         decided = await self._decide(cases)
-        if self._out_of_reach(cases, decided):
+        if self._out_of_reach(decided):
             return self._unavailable(Route("direct", ("the rule is out of reach",)))
         if decided and decided.beside:
             await self._call("search_docs", {"query": self._aside(decided)}, "the rule does not speak of it")
@@ -153,7 +153,7 @@ class _Turn:
             cases = self._cases()
             await self._second_search(cases)
             decided = await self._decide(cases)
-            if self._out_of_reach(cases, decided):
+            if self._out_of_reach(decided):
                 return self._unavailable(route)
         return await self._checked(draft, stop, route, decided)
 
@@ -346,7 +346,7 @@ class _Turn:
         found = await self.tools.search(query, where, self.parts.retrieval.rules)
         if found.failed:
             # A rule may be worded with a synonym, which search by meaning finds and search by words does not.
-            wide = f"{query} {self._asked()} {self._synonyms()}"
+            wide = " ".join([query, *self._in_other_words()])
             found = await self.tools.search(wide, where, _EVERY, candidates=_EVERY)
             self.hidden = self.hidden or not found.whole
         self.rules |= {hit.chunk.id: hit.chunk for hit in found.hits}
@@ -355,24 +355,18 @@ class _Turn:
                 "search_docs", {"query": query, "kind": "rules"}, f"the ticket brings {', '.join(lacking)}"
             )
 
-    def _synonyms(self) -> str:
-        """Return the other ways of saying what the question is about."""
-        topic = self._topic()
-        synonyms = self.parts.words.synonyms
-        return " ".join(
-            other for word, others in synonyms.items() if topic & set(stems(word)) for other in others
-        )
+    def _in_other_words(self) -> list[str]:
+        """Return what the question is about as it says it, and the other ways of saying it."""
+        topic, synonyms = self._topic(), self.parts.words.synonyms
+        said = [word for word in words(self._asked()) if set(stems(word)) & topic]
+        return said + [other for word, of in synonyms.items() if set(stems(word)) & topic for other in of]
 
-    def _out_of_reach(self, cases: Sequence[verdict.Case], decided: Verdict | None) -> bool:
-        """Tell whether the question asks for a rule that was not searched for in every place it may stand.
+    def _out_of_reach(self, decided: Verdict | None) -> bool:
+        """Tell whether the question asks for a rule that was not searched for in every place where it may stand.
 
         Neither a weaker rule nor the ticket's own words may then stand in for it.
         """
-        wanted = gate.asks(self.text)
-        if decided or wanted & {"aggregate", "similar"}:
-            return False
-        asked = any(self._wants_verdict(case) for case in cases)
-        return (asked and self.hidden) or (self.tools.searches.down and bool(wanted & {"rule", "compare"}))
+        return self.hidden and not decided and not gate.asks(self.text) & {"aggregate", "similar"}
 
     def _wants_verdict(self, case: verdict.Case) -> bool:
         return verdict.wants_verdict(

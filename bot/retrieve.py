@@ -158,6 +158,8 @@ class Retriever:
         self._index = index
         self._embedder = embedder
         self._candidates = candidates
+        self.down = False
+        """True while the last search was not answered at all."""
 
     def search(
         self, query: str, where: Where, k: int, deadline: float, *, candidates: int | None = None
@@ -168,7 +170,9 @@ class Retriever:
         # By meaning everything that passes the filter has a place, by words what shares one with a query that is not cut.
         ends = {arm: len(ranking) < places for arm, ranking in found.arms.items()}
         ended = ends.get("dense") or (ends.get("lexical") and len(set(words(query))) <= _MOST_WORDS)
-        return Found(fused(found)[:k], found.failed, bool(ended or not found.failed))
+        result = Found(fused(found)[:k], found.failed, bool(ended or not found.failed))
+        self.down = result.down
+        return result
 
     def baseline(self, query: str, where: Where, k: int, arms: Collection[Arm], deadline: float) -> Found:
         """Return the `k` best of documents and tickets in one ranking: what a bot without control would search."""

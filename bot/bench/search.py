@@ -270,7 +270,7 @@ class _Bench:
     def _search(self, text: str, _vector: Vectors) -> None:
         shown, deadline = self._desk.settings.retrieval.shown, time.monotonic() + _SECONDS
         with self._timed("search"):
-            hits = self._retriever.search(text, self._where, shown, deadline)
+            hits = self._retriever.search(text, self._where, shown, deadline).hits
         self.hits += len(hits)
 
 

@@ -69,6 +69,6 @@ def needs_direct_message(desk: Desk, inbound: Inbound, answer: Answer) -> bool:
 
 def only_tickets(answer: Answer) -> bool:
     """Tell whether nothing but tickets could have answered: they were not named, or were looked for without the right."""
-    return answer.shape in ("not_found", "clarify") or any(
+    return answer.shape in ("not_found", "unavailable", "clarify") or any(
         step.tool == "find_tickets" and step.error == NO_RIGHT for step in answer.steps
     )

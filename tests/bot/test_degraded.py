@@ -2,92 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bot import pipeline
 from bot.app import Desk, build
-from bot.types import Answer
-from ingest.embed import SentenceTransformerEmbedder, Vectors
-from ingest.errors import IndexingError
-from ingest.index import Generation, GenerationInfo, SearchIndex
-from ingest.types import Arm, Chunk, Document, DocumentInfo, Rankings, Where
-from tests.desks import answer
+from bot.config import Settings, WordSettings
+from bot.types import Answer, Mode, Question
+from ingest.embed import SentenceTransformerEmbedder, TextKind, Vectors
+from ingest.types import Arm
+from tests.desks import answer, prepared, small_settings
+from tests.fakes import HashingEmbedder
+from tests.faulty import ARMS, Faulty
+from tests.scripted import ScriptedModel, calls, says
 
 FLAGSHIP = "Is the customer on ticket 4812 entitled to a refund?"
-ARMS: tuple[Arm, ...] = ("lexical", "dense", "codes")
 DOWN = "The documents could not be searched"
 NO_MEANING = "Search by meaning did not answer, so that this rests on search by words and by codes alone."
-
-
-class Faulty:
-    """A SearchIndex over another one, of which chosen arms or everything fail, from one search on or until told."""
-
-    def __init__(self, index: SearchIndex) -> None:
-        self._index = index
-        self.failing: Collection[Arm] = ()
-        self.down = False
-        self.whole_searches = 0
-        """Searches that go well before anything fails."""
-        self.searches = 0
-
-    @property
-    def identity(self) -> str:
-        return self._index.identity
-
-    def rank(
-        self, query: str, vector: Sequence[float] | Vectors | None, k: int, where: Where, deadline: float
-    ) -> Rankings:
-        self.searches += 1
-        found = self._index.rank(query, vector, k, where, deadline)
-        if self.searches <= self.whole_searches:
-            return found
-        self._refuse()
-        arms = {arm: ranking for arm, ranking in found.arms.items() if arm not in self.failing}
-        return Rankings(arms, {**found.failed, **dict.fromkeys(self.failing, "it broke")})
-
-    def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
-        self._refuse()
-        return self._index.documents(where)
-
-    def _refuse(self) -> None:
-        if self.down:
-            raise IndexingError("the cluster 'http://secret.example' cannot be reached; start it")
-
-    def revisions(self, source: str) -> Any:
-        return self._index.revisions(source)
-
-    def replace(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors) -> None:
-        self._index.replace(document, chunks, vectors)
-
-    def delete(self, uri: str) -> None:
-        self._index.delete(uri)
-
-    def flush(self) -> None:
-        self._index.flush()
-
-    def rebuild(self) -> Generation:
-        return self._index.rebuild()
-
-    def generations(self) -> tuple[GenerationInfo, ...]:
-        return self._index.generations()
-
-    def rollback(self) -> GenerationInfo:
-        return self._index.rollback()
-
-    def sweep(self) -> tuple[str, ...]:
-        return self._index.sweep()
-
-    def close(self) -> None:
-        """Leave the other index open: it is somebody else's."""
-
-    def __enter__(self) -> Faulty:
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        self.close()
 
 
 @pytest.fixture
@@ -104,6 +42,13 @@ def desk(
     desk = build(settings, embedder, index=index)
     yield desk
     desk.close()
+
+
+async def asked(desk: Desk, text: str, model: ScriptedModel, mode: Mode = "gated") -> Answer:
+    """Ask with a language model that plays a script."""
+    parts = dataclasses.replace(desk.parts, model=model)
+    moment = datetime(2026, 9, 26, 12, tzinfo=desk.zone)
+    return await pipeline.answer(Question(text, desk.asker(), moment), parts, mode)
 
 
 def says_once(answered: Answer, sentence: str) -> None:
@@ -202,6 +147,112 @@ async def test_what_needs_the_documents_is_not_called_missing_from_them(
     says_once(answered, DOWN)
 
 
+async def test_a_rule_that_the_second_search_should_have_found_is_not_replaced_by_the_first_ones(
+    desk: Desk, index: Faulty
+) -> None:
+    index.failing, index.whole_searches = ARMS, 1
+    answered = await answer(desk, FLAGSHIP)
+    assert "docs:refunds-faq.md" in answered.steps[1].found
+    assert answered.shape == "unavailable", answered.text
+    assert answered.verdict is None
+    assert "14 days" not in answered.text
+    says_once(answered, "A search did not answer")
+
+
+async def test_no_language_model_is_asked_for_a_rule_that_could_not_be_searched(
+    desk: Desk, index: Faulty
+) -> None:
+    index.down = True
+    model = ScriptedModel()
+    answered = await asked(desk, FLAGSHIP, model)
+    assert answered.shape == "unavailable"
+    assert answered.replies == ()
+
+
+async def test_a_language_model_is_told_that_its_search_was_down_and_shown_no_error(
+    desk: Desk, index: Faulty
+) -> None:
+    index.down = True
+    model = ScriptedModel(
+        calls(
+            ("search_docs", {"query": "who is assigned"}), ("find_tickets", {"customer": "Ortega Hardware"})
+        ),
+        says("Assignee: Lucía Navarro [1]"),
+    )
+    answered = await asked(desk, "Who is ticket 4812 assigned to?", model, "agent")
+    model.done()
+    assert "Lucía Navarro" in answered.text
+    assert answered.shape == "partial"
+    says_once(answered, f"{DOWN}, so that this rests on the tickets alone.")
+    told = [message.text for message in model.requests[1][0] if message.role == "tool"]
+    assert "does not answer" in told[0]
+    assert told[1].startswith("found")
+    assert "secret" not in model.prompts
+    searched = [step for step in answered.steps if step.tool == "search_docs"]
+    assert all("cannot be reached" in step.failed["lexical"] for step in searched)
+
+
+async def test_a_language_model_is_told_that_there_may_be_more(desk: Desk, index: Faulty) -> None:
+    index.failing = ("dense",)
+    model = ScriptedModel(
+        calls(("search_docs", {"query": "API limit of the Team plan"})),
+        says("Requests to the API are limited [99]."),
+        forever=True,
+    )
+    answered = await asked(desk, "What does error ERR_SSO-4032 mean?", model, "agent")
+    told = [message.text for message in model.requests[1][0] if message.role == "tool"]
+    assert told[0].startswith("Search by meaning did not answer: there may be more. found")
+    says_once(answered, NO_MEANING)
+
+
+async def test_one_search_is_waited_for_and_only_for_a_part_of_the_time(desk: Desk, index: Faulty) -> None:
+    index.failing = ARMS
+    answered = await answer(desk, "Has anybody else reported the problem of TCK-4849?", mode="agent")
+    assert answered.shape == "unavailable", answered.text
+    assert index.searches == 1
+    index.failing = ()
+    await answer(desk, FLAGSHIP)
+    assert max(index.seconds) <= desk.parts.limits.seconds / 3
+
+
+async def test_what_is_known_is_told_while_the_index_is_down(desk: Desk, index: Faulty) -> None:
+    index.down = True
+    listed = await answer(desk, "What do you know?")
+    assert listed.shape == "chat"
+    assert "the index does not answer" in listed.text
+    assert "secret" not in listed.text
+    index.down = False
+    assert "Refunds" in (await answer(desk, "What do you know?")).text
+
+
+def test_names_are_known_without_the_index(desk: Desk, index: Faulty) -> None:
+    index.down = True
+    names = desk.names()
+    assert names.titles == ()
+    assert "Team" in names.facets["plan"]
+    index.down = False
+    titles = desk.names().titles
+    assert "Team plan terms" in titles
+    index.down = True
+    assert desk.names().titles == titles
+
+
+async def test_a_kept_turn_tells_which_arm_was_missing_and_why(desk: Desk, index: Faulty) -> None:
+    index.failing = ("lexical",)
+    kept = await desk.answer("What does error ERR_SSO-4032 mean?")
+    assert kept.turn.shape == "partial"
+    assert kept.turn.detail["steps"][0]["failed"] == {"lexical": "it broke"}
+    assert kept.turn.detail["gaps"] == ["Search by words did not answer"]
+
+
+@pytest.mark.parametrize("mode", ["naive", "hybrid"])
+async def test_a_baseline_says_so_too(desk: Desk, index: Faulty, mode: Mode) -> None:
+    index.failing = ("dense",)
+    answered = await answer(desk, "What does error ERR_SSO-4032 mean?", mode=mode)
+    assert answered.shape in ("unavailable", "partial"), answered.text
+    says_once(answered, "Search by meaning did not answer")
+
+
 async def test_the_next_question_is_whole_again(desk: Desk, index: Faulty) -> None:
     index.down = True
     assert (await answer(desk, FLAGSHIP)).shape == "unavailable"
@@ -211,3 +262,116 @@ async def test_the_next_question_is_whole_again(desk: Desk, index: Faulty) -> No
     assert answered.gaps == ()
     assert answered.verdict is not None
     assert not any(step.failed for step in answered.steps)
+
+
+# --- which rule a part of the search may hide --------------------------------------------------------------------
+
+TICKET = {
+    "number": "TCK-4812",
+    "customer": "Ortega Hardware",
+    "plan": "Team",
+    "status": "open",
+    "subject": "Refund of our subscription",
+    "body": "We would like a refund, please.",
+    "charged_on": "2026-08-14",
+    "refund_requested_on": "2026-09-02",
+}
+OTHER = {**TICKET, "number": "TCK-4813", "customer": "Pixel Orchard", "plan": "Starter"}
+FAQ = "---\nauthority: faq\n---\n# Refunds\n\nA refund is possible within 14 days of the charge.\n"
+FIELDS = {
+    "facets": {"plan": "plan"},
+    "events": {"charge": "charged_on"},
+    "actions": {"refund request": "refund_requested_on"},
+}
+
+
+def keyed(settings: Settings) -> Settings:
+    """Return settings whose tickets have a plan, a charge and a refund request."""
+    return settings.model_copy(update={"tickets": settings.tickets.model_copy(update=FIELDS)})
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Any]:
+    """Return what makes a desk of a few texts whose index fails as it is told."""
+    with ExitStack() as open_desks:
+
+        def made(documents: dict[str, str], **more: Any) -> tuple[Desk, Faulty]:
+            settings = keyed(small_settings(tmp_path, documents, [TICKET, OTHER], **more))
+            whole = prepared(settings, HashingEmbedder())
+            open_desks.callback(whole.close)
+            index = Faulty(whole.index)
+            desk = build(settings, HashingEmbedder(), index=index)
+            open_desks.callback(desk.close)
+            return desk, index
+
+        yield made
+
+
+@pytest.mark.parametrize("failing", [(), ("dense",), ("lexical",), ("dense", "codes"), ("lexical", "codes")])
+async def test_a_rule_worded_with_a_synonym_is_found_by_every_arm_that_is_left(
+    small: Any, failing: Sequence[Arm]
+) -> None:
+    policy = (
+        "---\nauthority: policy\n---\n# Our promise\n\n"
+        "Customers get their money back if they say so within 30 days of the charge.\n"
+    )
+    synonyms = WordSettings(synonyms={"refund": ("money back",)})
+    desk, index = small({"faq.md": FAQ, "promise.md": policy}, words=synonyms)
+    index.failing = failing
+    answered = await answer(desk, FLAGSHIP)
+    assert answered.verdict is not None, answered.text
+    assert answered.verdict.decision == "yes"
+    assert "30 days" in answered.verdict.text
+
+
+@pytest.mark.parametrize("failing", [("dense",), ("lexical",), ("codes",)])
+async def test_no_verdict_where_more_rules_may_be_there_than_the_other_arms_list(
+    small: Any, failing: Sequence[Arm]
+) -> None:
+    terms = "---\nauthority: terms\n---\n# Team plan terms\n\nA refund is possible within 30 days of the charge.\n"
+    many = "# Refunds of single items\n\n" + "\n\n".join(
+        f"## Item {i}\n\nFor the stamp{i} a refund is possible within 10 days of the charge, on the Team plan too."
+        for i in range(520)
+    )
+    desk, index = small({"faq.md": FAQ, "terms.md": terms, "items.md": many})
+    index.failing = failing
+    answered = await answer(desk, FLAGSHIP)
+    assert answered.shape == "unavailable", answered.text
+    assert answered.verdict is None
+    assert "days" not in answered.text
+
+
+# --- each text is embedded once a turn ---------------------------------------------------------------------------
+
+
+class Counting:
+    """An Embedder that counts how often each query is embedded."""
+
+    name, dimensions, max_tokens = (
+        HashingEmbedder.name,
+        HashingEmbedder.dimensions,
+        HashingEmbedder.max_tokens,
+    )
+
+    def __init__(self) -> None:
+        self._embedder = HashingEmbedder()
+        self.queries: Counter[str] = Counter()
+
+    def count(self, text: str) -> int:
+        return self._embedder.count(text)
+
+    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
+        if kind == "query":
+            self.queries.update(texts)
+        return self._embedder.embed(texts, kind)
+
+
+@pytest.mark.parametrize("question", [FLAGSHIP, "How long is the refund window?", "Can Ortega pay by card?"])
+async def test_each_query_of_a_turn_is_embedded_once(tmp_path: Path, question: str) -> None:
+    embedder = Counting()
+    settings = keyed(small_settings(tmp_path, {"faq.md": FAQ}, [TICKET, OTHER]))
+    desk = prepared(settings, embedder)
+    await answer(desk, question)
+    desk.close()
+    assert embedder.queries[question] == 1
+    assert set(embedder.queries.values()) == {1}
