@@ -21,15 +21,18 @@ from sqlalchemy.exc import OperationalError
 from bot.app import Desk, build
 from bot.chat import fault
 from bot.config import HealthSettings
-from bot.health import Health, answering
+from bot.health import Health, answering, looks
 from bot.metrics import Metrics, Part
 from bot.playground.server import SlackServer
 from bot.slack.app import connected
+from bot.store import Inbox
 from bot.types import ChatModel
 from ingest.embed import SentenceTransformerEmbedder
 from ingest.errors import ConfigError, IndexingError, ModelError
+from ingest.runs import Runs
 from tests.bot.slack.conftest import MEMBER, SUPPORT, replies, settings_of
 from tests.bot.slack.test_serve import environment, output, served
+from tests.bot.test_degraded import Faulty
 from tests.scripted import ScriptedModel, says
 
 PARTS = {"slack", "queue", "index", "state database", "ticket database", "search", "model"}
@@ -245,6 +248,34 @@ async def test_a_part_that_hangs_is_waited_for_a_moment_and_asked_once() -> None
     finally:
         go.set()
         health.close()
+
+
+async def test_a_search_that_is_down_or_half_down_is_a_reason_until_it_is_back(
+    sample: Desk, embedder: SentenceTransformerEmbedder, slack: SlackServer, tmp_path: Path
+) -> None:
+    desk = build(settings_of(sample, slack, tmp_path), embedder)
+    desk.index = faulty = Faulty(desk.index)
+    inbox, runs = Inbox(desk.store.engine, "test", 30), Runs(desk.store.engine, "test", 30)
+    health = Health(looks(desk, inbox, runs, Metrics()), seconds=60)
+
+    async def reasons() -> list[str]:
+        return [f"{name}: {part.said}" for name, part in (await health.look()).items() if not part.ok]
+
+    assert await reasons() == []
+    faulty.failing = ("lexical",)
+    assert await reasons() == ["search: lexical: it broke"]
+    faulty.down = True
+    (reason,) = await reasons()
+    assert reason.startswith("search: the cluster")
+    assert "start it" in reason
+    faulty.failing, faulty.down = (), False
+    runs.raise_alarm("docs")
+    (reason,) = await reasons()
+    assert reason.startswith("index: late: docs; never read to its end by a run")
+    runs.calm("docs")
+    assert await reasons() == []
+    health.close()
+    desk.close()
 
 
 async def test_a_reason_names_the_next_step_and_no_address_of_a_database() -> None:
