@@ -216,9 +216,9 @@ class Postgresql:
     def when(self, column: ColumnElement[Any]) -> ColumnElement[str]:
         """Return a time as `ingest.tickets.rows.encode` writes it, NULL where it cannot be read."""
         if isinstance(column.type, Date):
-            said = func.to_char(column, "YYYY-MM-DD")
+            said = func.to_char(column, "YYYY-MM-DD", type_=Text)
         else:
-            said = func.to_char(self._utc(column), 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"')
+            said = func.to_char(self._utc(column), 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"', type_=Text)
         return case((_within_years(column), said.collate("C")), else_=null())
 
     def unread(self, columns: Sequence[Column[Any]]) -> ColumnElement[str]:

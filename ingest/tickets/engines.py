@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import logging
+import os
+import select
+import socket
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError
 
 from ingest.errors import ConfigError, TicketsUnavailable
 
 _BUSY_SECONDS = 30
+_GRACE_SECONDS = 1.0
+"""How much longer than the server a statement is waited for."""
 _STEPS = 10_000
 """Instructions of SQLite between two looks at the clock."""
 
@@ -96,9 +103,8 @@ def reading_postgresql(url: URL, seconds: float) -> Engine:
         "idle_in_transaction_session_timeout": "60000",
         "TimeZone": "UTC",
     }
-    return create_engine(
+    engine = create_engine(
         url,
-        pool_pre_ping=True,
         pool_size=2,
         execution_options={"postgresql_readonly": True, "isolation_level": "REPEATABLE READ"},
         connect_args={
@@ -110,6 +116,43 @@ def reading_postgresql(url: URL, seconds: float) -> Engine:
             "prepare_threshold": None,
         },
     )
+    event.listen(engine, "checkout", _alive)
+    _watch(engine, seconds + _GRACE_SECONDS)
+    return engine
+
+
+def _alive(connection: Any, _record: object, _proxy: object) -> None:
+    """Take another connection where the server closed this one: an idle one has nothing to say."""
+    if connection.closed:
+        raise DisconnectionError
+    look = select.poll()
+    look.register(connection.fileno(), select.POLLIN)
+    if look.poll(0):
+        raise DisconnectionError
+
+
+def _watch(engine: Engine, seconds: float) -> None:
+    """Cut the connection of a statement that lasts longer: a server that hangs does not keep its own time."""
+
+    def begin(connection: Connection, *_: object) -> None:
+        timer = threading.Timer(seconds, _cut, [connection.connection.driver_connection])
+        timer.daemon = True
+        connection.info["watch"] = timer
+        timer.start()
+
+    def end(connection: Connection | None) -> None:
+        if connection is not None and (timer := connection.info.pop("watch", None)):
+            timer.cancel()
+
+    event.listen(engine, "before_cursor_execute", begin)
+    event.listen(engine, "after_cursor_execute", lambda connection, *_: end(connection))
+    event.listen(engine, "handle_error", lambda context: end(context.connection))
+
+
+def _cut(connection: Any) -> None:
+    # It may have been closed in the meantime.
+    with suppress(OSError, ValueError), socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

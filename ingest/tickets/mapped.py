@@ -16,6 +16,7 @@ from sqlalchemy import (
     Date,
     DateTime,
     FromClause,
+    Inspector,
     Integer,
     LargeBinary,
     MetaData,
@@ -212,10 +213,9 @@ def _reflected(connection: Connection, given: TicketSettings) -> Table:
     try:
         columns = found.get_columns(name, schema or None)
     except NoSuchTableError:
-        there = [*found.get_table_names(schema or None), *found.get_view_names(schema or None)]
-        if connection.dialect.name == "postgresql":
-            there += found.get_materialized_view_names(schema or None)
-        close = difflib.get_close_matches(name, there, n=_SHOWN, cutoff=0)
+        schemas = [schema] if schema else [None, *_others(found)]
+        there = [f"{of}.{known}" if of else known for of in schemas for known in _tables(found, of)]
+        close = difflib.get_close_matches(given.table, there, n=_SHOWN, cutoff=0)
         raise ConfigError(
             f"the tickets' database has no table or view {given.table!r}, which [tickets] table names; "
             f"there are {_listed(close)}"
@@ -223,6 +223,18 @@ def _reflected(connection: Connection, given: TicketSettings) -> Table:
     return Table(
         name, MetaData(), *(TableColumn(c["name"], c["type"]) for c in columns), schema=schema or None
     )
+
+
+def _tables(found: Inspector, schema: str | None) -> list[str]:
+    """Return the names of what can be read like a table."""
+    names = [*found.get_table_names(schema), *found.get_view_names(schema)]
+    return names + found.get_materialized_view_names(schema) if found.dialect.name == "postgresql" else names
+
+
+def _others(found: Inspector) -> list[str]:
+    """Return the schemas that have to be named."""
+    own = {found.default_schema_name, "main", "information_schema"}
+    return [name for name in found.get_schema_names() if name not in own]
 
 
 def _refuse_types(table: Table, settings: TicketSettings, *, dated: bool) -> None:

@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from math import inf
 from pathlib import Path
@@ -178,12 +179,16 @@ class TicketStore:
 
     def known(self) -> Known:
         """Return the names that the tickets know; the ones read last where the database does not answer."""
+        if isinstance(self._held, Mapped) and self._names and self._clock() < self._names.until:
+            return self._names
         try:
             with self._reading() as connection:
                 return self._known(connection)
         except TicketsUnavailable:
             if self._names is None:
                 raise
+            # It is not tried again for each question: one that is out of reach takes its time to say so.
+            self._names = replace(self._names, until=self._clock() + _NAMES_SECONDS)
             return self._names
 
     def all_for_index(self, now: datetime) -> Iterator[Ticket | Failed]:

@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import csv
+import os
+import shutil
+import signal
+import sqlite3
+import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import psycopg
 import pytest
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import MetaData, Table, create_engine, inspect, make_url, text
+from sqlalchemy.exc import DBAPIError
+from typer.testing import CliRunner
 
-from bot.app import Desk
+from bot.app import Desk, build
+from bot.cli import app
 from bot.config import Settings
 from bot.sample import sample as folder
-from ingest.config import CalendarSettings, TicketSettings
+from ingest.config import CalendarSettings, SourceSettings, TicketSettings
 from ingest.embed import Embedder
-from ingest.tickets import TicketStore
+from ingest.errors import ConfigError, TicketImportError, TicketsUnavailable, TwohopError
+from ingest.sources import Failed
+from ingest.tickets import TicketFilter, TicketStore
+from ingest.tickets.dialects import Postgresql, Sqlite, refuse_writes
+from ingest.tickets.engines import reading
+from tests import postgres
 from tests.desks import answer, prepared, sample_settings
+from tests.fakes import HashingEmbedder
 
 MADRID = ZoneInfo("Europe/Madrid")
 NOW = datetime(2026, 9, 26, 12, tzinfo=MADRID)
@@ -188,3 +204,401 @@ async def test_the_same_answers_as_from_the_file(desk: Desk, sample: Desk) -> No
     ):
         theirs, ours = await answer(desk, question), await answer(sample, question)
         assert theirs.text == ours.text
+
+
+def test_a_row_in_the_companys_words_is_a_ticket_in_ours(
+    company: Company, opened: Callable[..., TicketStore]
+) -> None:
+    company.fill(
+        [
+            case(
+                4812,
+                **{
+                    "client name": "  Bistró Núñez ",
+                    "tier": "Team",
+                    "title": "a\tb\nc",
+                    "mail": "x@y.example",
+                },
+                created="2026-09-01T22:30:00Z",
+                changed="2026-09-02 10:14:00",
+                charged="2026-08-14",
+                answered_first="2026-09-02 11:00:00",
+            ),
+            case(4900),
+        ]
+    )
+    store = opened()
+    ticket = store.get("TCK-4812", SUPPORT)
+    assert ticket is not None
+    assert (ticket.number, ticket.customer, ticket.subject) == ("4812", "Bistró Núñez", "a b c")
+    assert ticket.facets == {"plan": "Team"}
+    assert ticket.opened_at == datetime(2026, 9, 2, 0, 30, tzinfo=MADRID)
+    assert ticket.updated_at == datetime(2026, 9, 2, 10, 14, tzinfo=MADRID)
+    assert ticket.events == {"charge": date(2026, 8, 14), "opening": ticket.opened_at}
+    assert ticket.actions == {"first response": datetime(2026, 9, 2, 11, tzinfo=MADRID)}
+    assert ticket.personal == {"mail": "x@y.example"}
+    assert store.as_of() == ticket.updated_at
+    assert store.get("9999", SUPPORT) is None
+    assert store.get("4812", frozenset({"members"})) is None
+    assert store.find(TicketFilter(customer="bistro nunez"), SUPPORT).total == 1
+    (listed,) = store.find(TicketFilter(has="first response", has_from=date(2026, 9, 2)), SUPPORT).tickets
+    assert (listed.number, dict(listed.personal)) == ("4812", {})
+    day = date(2026, 9, 2)
+    assert store.find(TicketFilter(opened_from=day, opened_to=day), SUPPORT).total == 1
+    assert store.find(TicketFilter(lacks="charge"), SUPPORT).tickets[0].number == "4900"
+
+
+def test_words_are_found_whatever_their_case_and_accents(
+    company: Company, opened: Callable[..., TicketStore]
+) -> None:
+    company.fill([case(4812, title="Facturación", details="100% ÓPTIMO"), case(4813, answer="Reset_it")])
+    store = opened()
+    for said, number in (("facturacion", "4812"), ("optimo", "4812"), ("100%", "4812"), ("RESET_IT", "4813")):
+        assert [t.number for t in store.find(TicketFilter(text=said), SUPPORT).tickets] == [number]
+    assert store.find(TicketFilter(text="' OR 1=1 --"), SUPPORT).total == 0
+
+
+@pytest.mark.parametrize("spelled", ["4812", "TCK-4812", "tck-4812", "#4812"])
+def test_a_number_kept_as_text_is_found_however_it_is_written(
+    company: Company, opened: Callable[..., TicketStore], spelled: str
+) -> None:
+    company.fill([case(spelled), case("TCK-48120")], case_no="varchar(20)")
+    store = opened()
+    for asked in ("4812", "tck 4812", "#4812"):
+        found = store.get(asked, SUPPORT)
+        assert found is not None
+        assert found.number == "4812"
+
+
+def test_a_view_is_as_good_as_a_table(company: Company, opened: Callable[..., TicketStore]) -> None:
+    company.fill(sample_rows())
+    view = company.table.replace("cases", "Open cases")
+    quoted = view.replace("Open cases", '"Open cases"')
+    company.run(f"CREATE VIEW {quoted} AS SELECT * FROM {company.table} WHERE state = 'open'")
+    store = opened(table=view)
+    assert store.values()["status"] == ("open",)
+    assert store.find(TicketFilter(), SUPPORT).total > 5
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"table": "casos"}, r"no table or view '.*casos'.*there are .*cases"),
+        ({"table": "nowhere.cases"}, "no table or view 'nowhere.cases'|unknown database \"nowhere\""),
+        (
+            {"facets": {"plan": "plan_code"}},
+            r"no column 'plan_code', which \[tickets.facets\] names for 'plan'",
+        ),
+        (
+            {"personal": ("phone",)},
+            r"no column 'phone', which \[tickets\] personal names; its columns are case_no",
+        ),
+        ({"columns": {"customer": "client name"}}, r"\[tickets.columns\] number"),
+        ({"columns": {"colour": "x"}}, "no field 'colour'"),
+        (
+            {"events": {"charge": "title"}},
+            "'title'.*(is TEXT.*not a date|holds no dates: 'Export' is not a date)",
+        ),
+        ({"columns": {**COLUMNS, "opened_at": "details"}}, "'details'.*(not a date|no dates)"),
+        ({"number_pattern": r"RMA\d+"}, r"'case_no' holds '4812', which do not fit number_pattern"),
+    ],
+)
+def test_a_mapping_that_cannot_be_stops_the_start_and_names_what_is_wrong(
+    company: Company, opened: Callable[..., TicketStore], more: dict[str, Any], message: str
+) -> None:
+    company.fill([case(4812, details="as before")])
+    with pytest.raises(ConfigError, match=message):
+        opened(**{"table": company.table, **more})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:////nowhere/at/all.db",
+        "postgresql://nobody:secret@127.0.0.1:1/none",
+        "postgres://u@127.0.0.1:1/x",
+    ],
+)
+def test_a_database_that_is_not_there_stops_the_start_without_its_password(url: str) -> None:
+    with pytest.raises(ConfigError, match="TICKETS_DATABASE_URL") as raised:
+        TicketStore(url, TicketSettings(table="cases", timeout_seconds=2), CalendarSettings())
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM {table}",
+        "UPDATE {table} SET state = 'closed'",
+        "INSERT INTO {table} (case_no) VALUES (1)",
+        "CREATE TABLE twohop (x integer)",
+        "DROP TABLE {table}",
+        "CREATE INDEX more ON {table} (state)",
+    ],
+)
+def test_nothing_can_be_written_there(
+    company: Company, opened: Callable[..., TicketStore], statement: str
+) -> None:
+    company.fill([case(4812)])
+    store = opened()
+    with store.read_engine.connect() as connection, pytest.raises(DBAPIError):
+        connection.exec_driver_sql(statement.format(table=company.table))
+    assert store.find(TicketFilter(), SUPPORT).total == 1
+
+
+def test_a_database_that_lets_us_write_is_refused_and_left_as_it_was(company: Company) -> None:
+    company.fill([case(4812)])
+    url = make_url(company.url)
+    dialect = Sqlite(TicketSettings(), MADRID) if company.sqlite else Postgresql(MADRID)
+    schema, _, name = company.table.rpartition(".")
+    table = Table(name, MetaData(), schema=schema or None)
+    engine = create_engine(url if company.sqlite else url.set(drivername="postgresql+psycopg"))
+    with pytest.raises(ConfigError, match="let a statement through that writes"):
+        refuse_writes(engine, dialect, table)
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql(f"SELECT count(*) FROM {company.table}").scalar() == 1
+        assert inspect(connection).get_table_names(schema or None) == ["cases"]
+    engine.dispose()
+
+
+def test_no_table_of_ours_is_made_there(company: Company, opened: Callable[..., TicketStore]) -> None:
+    company.fill([case(4812)])
+    store = opened()
+    store.problems()
+    store.describe()
+    with store.read_engine.connect() as connection:
+        schemas = [None] if company.sqlite else ["desk", "public"]
+        assert [n for s in schemas for n in inspect(connection).get_table_names(s)] == ["cases"]
+
+
+def test_rows_that_cannot_be_tickets_are_told_to_the_index_run_by_their_number(
+    company: Company, opened: Callable[..., TicketStore]
+) -> None:
+    rows = [case("4812"), case("4813"), case("TCK-4813"), case(None), case("draft"), case("4815")]
+    rows[0]["charged"] = "2026-08-14"
+    if company.sqlite:
+        rows[5]["charged"] = "soon"
+    company.fill(rows, case_no="varchar(20)")
+    if not company.sqlite:
+        company.run(f"UPDATE {company.table} SET charged = 'infinity' WHERE case_no = '4815'")
+    store = opened()
+    found = list(store.all_for_index(NOW))
+    assert [t.number for t in found if not isinstance(t, Failed)] == ["4812"]
+    reasons = {f.uri: f.reason for f in found if isinstance(f, Failed)}
+    assert reasons.keys() == {"tickets:", "tickets:4813", "tickets:draft", "tickets:4815"}
+    assert reasons["tickets:"] == "1 rows have no number in 'case_no'"
+    assert "2 rows have this number" in reasons["tickets:4813"]
+    assert "'draft' is not a ticket number" in reasons["tickets:draft"]
+    assert reasons["tickets:4815"].startswith("charged: ")
+    with pytest.raises(TwohopError, match="more than one row of the ticket database has the number '4813'"):
+        store.get("4813", SUPPORT)
+    odd = store.get("4815", SUPPORT)
+    assert odd is not None
+    assert "charge" not in odd.events
+
+
+def test_numbers_that_stand_twice_are_a_problem_that_the_doctor_names(
+    company: Company, opened: Callable[..., TicketStore]
+) -> None:
+    company.fill([case(4812), case(4812), case(4813)], case_no="integer")
+    assert opened().problems() == (
+        f"several rows of {company.table!r} have the number 4812; map a view with one row a ticket",
+    )
+
+
+def test_all_tickets_reach_the_index_newest_first_and_old_ones_do_not(
+    company: Company, opened: Callable[..., TicketStore]
+) -> None:
+    first = datetime(2026, 9, 1, tzinfo=MADRID)
+    company.fill(
+        [case(1000 + n, created=(first - timedelta(hours=n)).isoformat()) for n in range(1201)]
+        + [case(9000, created="2020-01-01T00:00:00Z"), case(9001)]
+    )
+    found = [t.number for t in opened().all_for_index(NOW) if not isinstance(t, Failed)]
+    assert found == [*(str(1000 + n) for n in range(1201)), "9001"]
+
+
+def test_names_are_read_again_after_a_minute(company: Company, opened: Callable[..., TicketStore]) -> None:
+    company.fill([case(4812)])
+    now = [0.0]
+    store = opened(clock=lambda: now[0])
+    company.run(f"""INSERT INTO {company.table} (case_no, "client name") VALUES (4813, 'Ortega')""")
+    assert store.customers() == ("Nord Supply",)
+    now[0] = 60.0
+    assert store.customers() == ("Nord Supply", "Ortega")
+
+
+def test_a_file_is_not_imported_into_a_companys_database(
+    company: Company, opened: Callable[..., TicketStore], tmp_path: Path
+) -> None:
+    company.fill([case(4812)])
+    with pytest.raises(TicketImportError, match="Twohop writes nothing; take the file out"):
+        opened().import_csv(tmp_path / "tickets.csv", NOW)
+
+
+@pytest.mark.parametrize(
+    ("url", "tickets", "message"),
+    [
+        ("sqlite:///x.db", {}, r"which table or view.*\[tickets\] table"),
+        ("", {"table": "cases"}, "'cases', but TICKETS_DATABASE_URL is not set"),
+        ("sqlite:///x.db", {"table": "cases", "csv": (Path("t.csv"),)}, "csv names 't.csv'"),
+    ],
+)
+def test_settings_that_do_not_go_together_stop_the_start(
+    tmp_path: Path, url: str, tickets: dict[str, Any], message: str
+) -> None:
+    settings = Settings(data=tmp_path, tickets_database_url=url, tickets=TicketSettings(**tickets))
+    with pytest.raises(ConfigError, match=message):
+        build(settings, HashingEmbedder())
+
+
+@pytest.fixture
+def small(company: Company, tmp_path: Path) -> Iterator[Desk]:
+    """Return a desk with a short document, over a company's few tickets."""
+    company.fill(
+        [case(4812, tier="Team", state="open", changed="2026-09-20 10:00:00"), case(4813, state="closed")]
+    )
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "hours.md").write_text(
+        "# Opening hours\n\nThe support desk is open from 9:00 to 18:00.\n"
+    )
+    settings = Settings(
+        data=tmp_path / "data",
+        sources=SourceSettings(paths=(tmp_path / "docs",)),
+        tickets=company.settings(),
+        tickets_database_url=company.url,
+    )
+    made = prepared(settings, HashingEmbedder())
+    yield made
+    made.close()
+
+
+def test_a_scheduled_run_sees_what_changed_in_the_companys_table(company: Company, small: Desk) -> None:
+    assert (
+        small.sync_tickets().unchanged == ("tickets:4813", "tickets:4812") or small.sync_tickets().unchanged
+    )
+    company.run(
+        f"UPDATE {company.table} SET details = 'it hangs' WHERE case_no = 4812",
+        f"DELETE FROM {company.table} WHERE case_no = 4813",
+    )
+    report = small.sync_tickets()
+    assert (report.changed, report.removed, report.skipped) == (("tickets:4812",), ("tickets:4813",), ())
+
+
+async def test_an_answer_says_of_when_tickets_are_that_are_old(small: Desk) -> None:
+    line = "The tickets are as of 20 September 2026, 10:00; they may have changed since."
+    for now, said in (("2026-09-23T09:00", 0), ("2026-09-24T09:00", 1)):
+        for question in ("What is the status of ticket 4812?", "How many open tickets are there?"):
+            answered = await answer(small, question, now)
+            assert answered.shape == "answered", answered.text
+            assert answered.text.count(line) == said, answered.text
+    assert "as of" not in (await answer(small, "When is the support desk open?", "2026-09-24T09:00")).text
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_database_that_goes_away_is_said_and_documents_still_answer(
+    company: Company, small: Desk, tmp_path: Path
+) -> None:
+    file, away = tmp_path / "database.db", tmp_path / "away.db"
+    shutil.move(file, away)
+    answered = await answer(small, "What is the status of ticket 4812?")
+    assert answered.shape == "not_found"
+    assert answered.text.startswith("The ticket database cannot be read at the moment.")
+    counted = await answer(small, "How many open tickets are there?")
+    assert "the ticket database cannot be read at the moment" in counted.text.lower()
+    assert "9:00" in (await answer(small, "When is the support desk open?")).text
+    assert small.sync_tickets().failure == "the ticket database cannot be read at the moment"
+    shutil.move(away, file)
+    assert "open" in (await answer(small, "What is the status of ticket 4812?")).text
+
+
+@pytest.mark.postgres
+def test_a_server_that_stops_or_hangs_is_unavailable_and_is_reached_again_afterwards(
+    request: pytest.FixtureRequest,
+) -> None:
+    if request.config.getoption("--postgres") != postgres.THROW_AWAY:
+        pytest.skip("stops and halts a server, so that it needs one of its own: --postgres without a URL")
+    server = postgres.Server()
+    try:
+        company = Company(server.url)
+        company.fill([case(4812)])
+        store = TicketStore(server.url, company.settings(timeout_seconds=1), CalendarSettings())
+        server.stop()
+        with pytest.raises(TicketsUnavailable, match="cannot be read at the moment"):
+            store.get("4812", SUPPORT)
+        assert store.customers() == ("Nord Supply",)
+        server.start()
+        assert store.get("4812", SUPPORT) is not None
+        server.stop()
+        server.start()
+        assert store.get("4812", SUPPORT) is not None
+        with psycopg.connect(server.url) as admin:
+            listed = admin.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'twohop'")
+            halted = [row[0] for row in listed.fetchall()]
+        for pid in halted:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(TicketsUnavailable):
+                store.get("4812", SUPPORT)
+            assert store.get("4812", SUPPORT) is not None
+        finally:
+            for pid in halted:
+                os.kill(pid, signal.SIGCONT)
+        with psycopg.connect(server.url) as owner:
+            owner.execute("LOCK TABLE desk.cases")
+            with pytest.raises(TicketsUnavailable, match="took too long"):
+                store.get("4812", SUPPORT)
+        store.close()
+    finally:
+        server.remove()
+
+
+@pytest.mark.postgres
+def test_an_account_that_could_write_is_warned_of_with_the_grants_that_are_enough(postgres_url: str) -> None:
+    company = Company(postgres_url)
+    company.fill([case(4812)])
+    store = TicketStore(company.url, company.settings(), CalendarSettings())
+    (warning,) = store.warnings()
+    store.close()
+    role = f"twohop_reader_{uuid.uuid4().hex[:8]}"
+    grants = warning.partition(": ")[2].replace("'…'", "'secret'").replace("twohop", role)
+    company.run(*(line for line in grants.split("; ")))
+    try:
+        url = (
+            make_url(company.url).set(username=role, password="secret").render_as_string(hide_password=False)
+        )
+        store = TicketStore(url, company.settings(), CalendarSettings())
+        assert store.warnings() == ()
+        assert store.get("4812", SUPPORT) is not None
+        store.close()
+    finally:
+        company.run(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_a_statement_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    file = tmp_path / "slow.db"
+    with closing(sqlite3.connect(file)) as made:
+        made.execute("CREATE TABLE cases (number INTEGER PRIMARY KEY, customer TEXT)")
+        made.commit()
+    store = TicketStore(
+        f"sqlite:///{file}", TicketSettings(table="cases", timeout_seconds=0.2), CalendarSettings()
+    )
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+    with pytest.raises(TicketsUnavailable, match="took too long"), reading(store.read_engine) as connection:
+        connection.exec_driver_sql(endless)
+    store.close()
+
+
+def test_the_doctor_tells_what_was_found(company: Company, tmp_path: Path) -> None:
+    company.fill([case(4812, tier="Team")])
+    config = tmp_path / "twohop.toml"
+    table = f'table = "{company.table}"\npersonal = ["mail"]\n'
+    columns = "\n".join(f'{name} = "{column}"' for name, column in COLUMNS.items())
+    config.write_text(f'[tickets]\n{table}facets = {{ plan = "tier" }}\n[tickets.columns]\n{columns}\n')
+    environ = {"TICKETS_DATABASE_URL": company.url, "TWOHOP_DATA": str(tmp_path / "data")}
+    told = CliRunner().invoke(app, ["doctor", "--config", str(config)], env=environ).output
+    (line,) = [line for line in told.splitlines() if " tickets: " in line]
+    assert line.startswith("ok")
+    for needed in (f"{company.table}, only read", "1 customers", "number = case_no", "facets: plan = tier"):
+        assert needed in line, line
+    assert ("warning: the account" in line) is not company.sqlite

@@ -852,3 +852,27 @@ def test_rows_are_data_even_in_sql(store: TicketStore) -> None:
     assert numbers(store, text="'; DROP TABLE tickets; --") == []
     assert store.get("'; DROP TABLE tickets; --", SUPPORT) is None
     assert len(numbers(store)) == 4
+
+
+def test_a_listed_file_is_read_again_only_when_it_or_its_settings_changed(
+    make: Make, write: Callable[..., Path]
+) -> None:
+    store, file, later = make(), write(HEADER, *ROWS), NOW.replace(day=28)
+    assert store.import_csv(file, NOW, anew=False).added == 4
+    again = store.import_csv(file, later, anew=False)
+    assert (again.added, again.changed, again.unchanged, again.skipped) == (0, 0, 4, ())
+    # What is said of the tickets' age is when their file last changed.
+    assert store.as_of() == NOW
+    assert make(facets={"plan": "plan"}).import_csv(file, later, anew=False).unchanged == 4
+    assert store.as_of() == later
+    write(HEADER, *(row.replace("open", "pending") for row in ROWS))
+    assert store.import_csv(file, later.replace(day=29), anew=False).changed == 3
+    assert store.as_of() == later.replace(day=29)
+
+
+def test_a_file_with_rows_that_are_no_tickets_names_them_each_time(
+    make: Make, write: Callable[..., Path]
+) -> None:
+    store, file = make(), write(HEADER, *ROWS, "draft,x,,,,,,,,,,,,,")
+    for _ in range(2):
+        assert [line for line, _ in store.import_csv(file, NOW, anew=False).skipped] == [7]
