@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, nullcontext, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +20,20 @@ from bot.app import Desk
 from bot.playground.server import SlackServer
 from bot.playground.workspace import App, Workspace
 from bot.slack.app import manifest
+from bot.store.state import opened
+from ingest.runs import DIED, Run, Runs
+from tests import postgres
 from tests.bot.slack.conftest import PATIENCE, SUPPORT, replies
 
 ROOT = Path(__file__).parents[3]
 
 
-def environment(sample: Desk, slack: SlackServer, state: Path, **more: str) -> dict[str, str]:
+def environment(data: Path, slack: SlackServer, state: Path, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TWOHOP_", "SLACK_"))}
     return {
         **kept,
         "PYTHONPATH": str(ROOT),
-        "TWOHOP_DATA": str(sample.settings.data),
+        "TWOHOP_DATA": str(data),
         "DATABASE_URL": f"sqlite:///{state / 'state.db'}",
         "SLACK_BOT_TOKEN": slack.bot_token,
         "SLACK_APP_TOKEN": slack.app_token,
@@ -38,11 +44,15 @@ def environment(sample: Desk, slack: SlackServer, state: Path, **more: str) -> d
 
 
 @asynccontextmanager
-async def served(env: dict[str, str], cwd: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run `twohop serve` as a process of its own; it is killed at the end if it still runs."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bot.cli", "serve", env=env, cwd=cwd, stderr=asyncio.subprocess.PIPE
-    )
+async def served(env: dict[str, str], cwd: Path, log: Path | None = None) -> AsyncIterator[Process]:
+    """Run `twohop serve` as a process of its own; it is killed at the end if it still runs.
+
+    What it says goes to `log`, or is kept for `output`.
+    """
+    with log.open("wb") if log else nullcontext(asyncio.subprocess.PIPE) as stderr:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "bot.cli", "serve", env=env, cwd=cwd, stderr=stderr
+        )
     try:
         yield process
     finally:
@@ -51,7 +61,7 @@ async def served(env: dict[str, str], cwd: Path) -> AsyncIterator[asyncio.subpro
         await process.communicate()
 
 
-async def output(process: asyncio.subprocess.Process) -> str:
+async def output(process: Process) -> str:
     """Wait for the process's end and return what it said."""
     _, said = await asyncio.wait_for(process.communicate(), 120)
     return said.decode()
@@ -74,7 +84,7 @@ async def test_a_token_that_does_not_work_stops_the_start_and_names_the_fix(
 ) -> None:
     async with (
         SlackServer(Workspace.sample(), App.from_manifest(manifest()), ack_seconds=PATIENCE) as slack,
-        served(environment(sample, slack, tmp_path, **more), tmp_path) as process,
+        served(environment(sample.settings.data, slack, tmp_path, **more), tmp_path) as process,
     ):
         said = await output(process)
     assert process.returncode == 2
@@ -124,7 +134,7 @@ async def test_a_scope_that_is_missing_stops_the_start(sample: Desk, embedder: A
 async def test_a_killed_process_leaves_its_question_to_the_next_which_ends_politely(
     sample: Desk, slack: SlackServer, tmp_path: Path
 ) -> None:
-    env = environment(sample, slack, tmp_path, TWOHOP_SLACK__LEASE_SECONDS="0.5")
+    env = environment(sample.settings.data, slack, tmp_path, TWOHOP_SLACK__LEASE_SECONDS="0.5")
     gate = slack.hold("chat.postMessage")
     async with served(env, tmp_path) as process:
         await slack.connected(1, 60)
@@ -143,3 +153,145 @@ async def test_a_killed_process_leaves_its_question_to_the_next_which_ends_polit
     assert "connected to Sample (T_HOME) as @" in said
     assert "stopping" in said
     assert replies(slack, "D_SAM", ts) == ["You are welcome."]
+
+
+def children(pid: int) -> set[int]:
+    """Return the processes that a process has started and that run."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        # A process may end while we look.
+        with suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.add(int(stat.parent.name))
+    return found
+
+
+def caught(runs: Runs, bots: dict[int, Process]) -> tuple[Run, Process, set[int]] | None:
+    """Return the run under way, its bot, and its child's process group, which is stopped so that it cannot end."""
+    run = runs.running()
+    if run is None:
+        return None
+    owner = bots[int(run.owner.split(":")[1])]
+    # A child may end while we look at it.
+    with suppress(ProcessLookupError):
+        groups = {child for child in children(owner.pid) if os.getpgid(child) == child}
+        for group in groups:
+            os.killpg(group, signal.SIGSTOP)
+        if groups and runs.get(run.id).state == "running":
+            return run, owner, groups
+        for group in groups:
+            os.killpg(group, signal.SIGCONT)
+    return None
+
+
+async def until(condition: Callable[[], Any], seconds: float = 1800) -> Any:
+    """Wait for something to hold and return it; the time is only how long a broken one is waited for."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if found := condition():
+                return found
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.soak
+async def test_two_processes_run_each_moment_once_and_one_takes_over_when_the_other_is_killed(
+    slack: SlackServer, tmp_path: Path, database_url: str
+) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "page.md").write_text("# Refunds\n\nA refund is possible within 14 days.\n", encoding="utf-8")
+    env = environment(
+        tmp_path / "data",
+        slack,
+        tmp_path,
+        DATABASE_URL=database_url,
+        TWOHOP_SOURCES__PATHS=json.dumps([str(docs)]),
+        TWOHOP_SYNC__EVERY_MINUTES="0.05",
+        TWOHOP_SYNC__LEASE_SECONDS="10",
+    )
+    logs = [tmp_path / "one.log", tmp_path / "two.log"]
+    engine = opened(database_url)
+    runs = Runs(engine, "test", 10)
+
+    def rows() -> list[Run]:
+        """Return the runs, oldest first."""
+        return list(runs.history(1000))[::-1]
+
+    def said() -> str:
+        return "".join(log.read_text(encoding="utf-8") for log in logs)
+
+    async with served(env, tmp_path, logs[0]) as one, served(env, tmp_path, logs[1]) as two:
+        await slack.connected(2, 1800)
+        await until(lambda: len([run for run in rows() if run.slot and run.state == "complete"]) >= 2)
+
+        # Killed with its child while its run is under way: nobody is left to close it but the other.
+        bots = {process.pid: process for process in (one, two)}
+        killed, owner, groups = await until(lambda: caught(runs, bots))
+        owner.kill()
+        for group in groups:
+            os.killpg(group, signal.SIGKILL)
+        await owner.wait()
+        killed = runs.get(killed.id)
+        assert killed.state == "running"
+        survivor = next(process for process in bots.values() if process.pid != owner.pid)
+        later = await until(
+            lambda: [run for run in rows() if run.started_at > killed.started_at and run.state == "complete"]
+        )
+        assert survivor.returncode is None
+        survivor.send_signal(signal.SIGTERM)
+        await survivor.wait()
+    assert survivor.returncode == 0
+
+    buried = runs.get(killed.id)
+    assert (buried.state, buried.failure) == ("failed", DIED)
+    assert {run.owner.split(":")[1] for run in later} == {str(survivor.pid)}
+    # The next run began when the lease was over, and not before.
+    assert min(run.started_at for run in later) >= killed.due
+    past = rows()
+    slots = [run.slot for run in past if run.slot]
+    assert len(set(slots)) == len(slots)
+    for earlier, following in pairwise(past):
+        assert earlier.ended_at is not None
+        assert earlier.ended_at <= following.started_at
+    # No run ended that the rows do not know; the log lacks the first, which no moment started, and what nobody saw end.
+    complete = [run for run in past if run.state == "complete"]
+    assert 1 <= said().count("the index run ended well") <= len(complete)
+    assert {run.failure for run in past if run.state == "failed"} == {DIED}
+    engine.dispose()
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest) -> Iterator[postgres.Server]:
+    """Return a PostgreSQL of this test's own, which it may stop."""
+    if request.config.getoption("--postgres") != postgres.THROW_AWAY:
+        pytest.skip("stops its server: run it with --postgres without a URL")
+    server = postgres.Server()
+    yield server
+    server.remove()
+
+
+@pytest.mark.postgres
+async def test_a_database_that_restarts_ends_nothing_and_what_it_could_not_keep_is_not_acked(
+    sample: Desk, tmp_path: Path, database: postgres.Server
+) -> None:
+    log = tmp_path / "log"
+    async with SlackServer(Workspace.sample(), App.from_manifest(manifest()), ack_seconds=0) as slack:
+        env = environment(sample.settings.data, slack, tmp_path, DATABASE_URL=database.url)
+        async with served(env, tmp_path, log) as process:
+            await slack.connected(1, 300)
+            before = await slack.say(SUPPORT, "D_SAM", "thanks")
+            await slack.wait_for(lambda: replies(slack, "D_SAM", before))
+            await slack.wait_for(lambda: not slack.unfinished())
+            database.stop()
+            ts = await slack.say(SUPPORT, "D_SAM", "hello")
+            await until(lambda: "ERROR bot.slack.bolt" in log.read_text(encoding="utf-8"))
+            (lost,) = slack.unacked()
+            database.start()
+            await slack.redeliver(lost.event_id)
+            await slack.wait_for(lambda: replies(slack, "D_SAM", ts))
+            await slack.wait_for(lambda: not slack.unacked() and not slack.unfinished())
+            assert process.returncode is None
+            process.send_signal(signal.SIGTERM)
+            await process.wait()
+        assert process.returncode == 0
+        assert len(replies(slack, "D_SAM", ts)) == 1
