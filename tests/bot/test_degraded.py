@@ -15,12 +15,17 @@ import pytest
 from bot import pipeline
 from bot.app import Desk, build
 from bot.config import Settings, WordSettings
-from bot.types import Answer, Mode, Question
+from bot.types import Answer, Limits, Mode, Question
+from ingest.config import ElasticsearchSettings
 from ingest.embed import SentenceTransformerEmbedder, TextKind, Vectors
+from ingest.errors import IndexingError
+from ingest.index.elastic import ElasticIndex
 from ingest.types import Arm
 from tests.desks import answer, prepared, small_settings
 from tests.fakes import HashingEmbedder
 from tests.faulty import ARMS, Faulty
+from tests.indexes import EMBEDDER, IDENTITY
+from tests.ingest.elastic_server import ElasticServer, Reply, error
 from tests.scripted import ScriptedModel, calls, says
 
 FLAGSHIP = "Is the customer on ticket 4812 entitled to a refund?"
@@ -46,7 +51,11 @@ def desk(
 
 async def asked(desk: Desk, text: str, model: ScriptedModel, mode: Mode = "gated") -> Answer:
     """Ask with a language model that plays a script."""
-    parts = dataclasses.replace(desk.parts, model=model)
+    return await put(text, desk, dataclasses.replace(desk.parts, model=model), mode)
+
+
+async def put(text: str, desk: Desk, parts: pipeline.Parts, mode: Mode = "gated") -> Answer:
+    """Ask with other parts than the desk's own."""
     moment = datetime(2026, 9, 26, 12, tzinfo=desk.zone)
     return await pipeline.answer(Question(text, desk.asker(), moment), parts, mode)
 
@@ -278,6 +287,9 @@ TICKET = {
 }
 OTHER = {**TICKET, "number": "TCK-4813", "customer": "Pixel Orchard", "plan": "Starter"}
 FAQ = "---\nauthority: faq\n---\n# Refunds\n\nA refund is possible within 14 days of the charge.\n"
+TERMS = (
+    "---\nauthority: terms\n---\n# Team plan terms\n\nA refund is possible within 30 days of the charge.\n"
+)
 FIELDS = {
     "facets": {"plan": "plan"},
     "events": {"charge": "charged_on"},
@@ -313,7 +325,7 @@ async def test_a_rule_worded_with_a_synonym_is_found_by_every_arm_that_is_left(
 ) -> None:
     policy = (
         "---\nauthority: policy\n---\n# Our promise\n\n"
-        "Customers get their money back if they say so within 30 days of the charge.\n"
+        "People get their money back if they say so within 30 days of the charge.\n"
     )
     synonyms = WordSettings(synonyms={"refund": ("money back",)})
     desk, index = small({"faq.md": FAQ, "promise.md": policy}, words=synonyms)
@@ -328,17 +340,86 @@ async def test_a_rule_worded_with_a_synonym_is_found_by_every_arm_that_is_left(
 async def test_no_verdict_where_more_rules_may_be_there_than_the_other_arms_list(
     small: Any, failing: Sequence[Arm]
 ) -> None:
-    terms = "---\nauthority: terms\n---\n# Team plan terms\n\nA refund is possible within 30 days of the charge.\n"
     many = "# Refunds of single items\n\n" + "\n\n".join(
         f"## Item {i}\n\nFor the stamp{i} a refund is possible within 10 days of the charge, on the Team plan too."
         for i in range(520)
     )
-    desk, index = small({"faq.md": FAQ, "terms.md": terms, "items.md": many})
+    desk, index = small({"faq.md": FAQ, "terms.md": TERMS, "items.md": many})
     index.failing = failing
     answered = await answer(desk, FLAGSHIP)
     assert answered.shape == "unavailable", answered.text
     assert answered.verdict is None
     assert "days" not in answered.text
+
+
+# --- the real client, and a cluster that fails ---------------------------------------------------------------------
+
+AWAY = error(503, "no_master", "the cluster has no master")
+SILENT = Reply(how="silent")
+BROKEN = {"error": {"root_cause": [{"type": "circuit_breaking_exception", "reason": "too large"}]}}
+SHARDLESS = {"timed_out": False, "_shards": {"total": 1, "failed": 1}, "hits": {"hits": []}}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[Desk, ElasticServer]]:
+    """Return a desk on an Elasticsearch that is well until it is told otherwise."""
+    settings = keyed(small_settings(tmp_path, {"faq.md": FAQ, "terms.md": TERMS}, [TICKET, OTHER]))
+    with ElasticServer("fake", IDENTITY, EMBEDDER.dimensions) as server:
+        address = ElasticsearchSettings(url=server.url, prefix="fake")
+        desk = build(settings, EMBEDDER, index=ElasticIndex(address, IDENTITY, EMBEDDER.dimensions))
+        try:
+            desk.import_tickets(*settings.tickets.csv)
+            desk.sync_documents()
+            yield desk, server
+        finally:
+            server.replies.clear()
+            desk.close()
+
+
+@pytest.mark.parametrize("fault", [BROKEN, SHARDLESS, {"timed_out": True, "hits": {"hits": []}}])
+async def test_an_arm_that_the_cluster_refuses_is_said(
+    cluster: tuple[Desk, ElasticServer], fault: dict[str, Any]
+) -> None:
+    desk, server = cluster
+    server.arms["dense"] = fault
+    answered = await answer(desk, FLAGSHIP)
+    assert answered.verdict is not None, answered.text
+    assert answered.verdict.decision == "yes"
+    says_once(answered, NO_MEANING)
+
+
+@pytest.mark.parametrize(
+    "fault", [AWAY, SILENT, Reply(200, b"<html>"), error(401, "security_exception", "no")]
+)
+async def test_a_cluster_that_goes_away_is_said_and_found_again_without_a_restart(
+    cluster: tuple[Desk, ElasticServer], fault: Reply
+) -> None:
+    desk, server = cluster
+    for path in ("/_msearch", "/fake", "/fake-generation-1/_search"):
+        server.say(path, fault)
+    limits = Limits(seconds=15.0) if fault is SILENT else desk.parts.limits
+    waiting = dataclasses.replace(desk.parts, limits=limits)
+    refused = await put(FLAGSHIP, desk, waiting)
+    assert refused.shape == "unavailable", refused.text
+    assert "days" not in refused.text
+    says_once(refused, DOWN)
+    plan = await put("What plan is ticket 4812 on?", desk, waiting)
+    assert "Plan: Team" in plan.text
+    says_once(plan, f"{DOWN}, so that this rests on the tickets alone.")
+    assert server.url not in refused.text + plan.text
+    server.replies.clear()
+    whole = await answer(desk, FLAGSHIP)
+    assert whole.verdict is not None, whole.text
+    assert (whole.shape, whole.verdict.decision) == ("answered", "yes")
+
+
+def test_a_cluster_that_is_away_at_the_start_stops_the_start(cluster: tuple[Desk, ElasticServer]) -> None:
+    desk, server = cluster
+    server.say("/", AWAY)
+    address = ElasticsearchSettings(url=server.url, prefix="fake")
+    settings = desk.settings.model_copy(update={"index": "elastic", "elasticsearch": address})
+    with pytest.raises(IndexingError, match=server.url):
+        build(settings, EMBEDDER)
 
 
 # --- each text is embedded once a turn ---------------------------------------------------------------------------
