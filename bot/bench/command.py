@@ -59,10 +59,10 @@ def answer(
     config: Config = None,
 ) -> None:
     """Measure each part of answering on the sample company, as a share of one query embedding of the same run."""
-    from bot.bench import answer
+    from bot.bench.answer import run
 
     with measure.shown(err) as tell, measure.apart(_files(load(config))) as lent:
-        report = answer.run(lent, rounds=rounds, most=most, tell=tell)
+        report = run(lent, rounds=rounds, most=most, tell=tell)
     _print(report, as_json)
 
 
@@ -85,13 +85,13 @@ def index(
 
     Indexing is a multiple of only writing, or with the real model of only embedding, the same chunks.
     """
-    from bot.bench import index
+    from bot.bench.index import run
 
     settings = load(config)
     if backend:
         settings = settings.model_copy(update={"index": backend})
     with measure.shown(err) as tell:
-        report = index.run(settings, _numbers(sizes), real, rounds=rounds, seed=seed, tell=tell)
+        report = run(settings, _numbers(sizes), real, rounds=rounds, seed=seed, tell=tell)
     _print(report, as_json)
 
 
@@ -108,12 +108,10 @@ def search(
 
     The index is SQLite, and where ELASTICSEARCH_URL is set that Elasticsearch too.
     """
-    from bot.bench import search
+    from bot.bench.search import run
 
     with measure.shown(err) as tell:
-        report = search.run(
-            load(config), _numbers(sizes), questions=questions, rounds=rounds, seed=seed, tell=tell
-        )
+        report = run(load(config), _numbers(sizes), questions=questions, rounds=rounds, seed=seed, tell=tell)
     _print(report, as_json)
 
 
@@ -126,10 +124,10 @@ def rebuild(
     config: Config = None,
 ) -> None:
     """Measure answers and acknowledgements while the index is rebuilt, as multiples of those when nothing is."""
-    from bot.bench import rebuild
+    from bot.bench.rebuild import run
 
     with measure.shown(err) as tell, measure.apart(_files(load(config))) as lent:
-        report = rebuild.run(lent, chunks, questions=questions, seed=seed, tell=tell)
+        report = run(lent, chunks, questions=questions, seed=seed, tell=tell)
     _print(report, as_json)
 
 
