@@ -93,7 +93,7 @@ async def test_the_list_of_sources_is_the_askers(sample: Desk) -> None:
     assert "Team plan terms" in ours
     assert "Team plan terms" in theirs
     assert "desk notes" in ours
-    assert "the tickets, as imported" in ours
+    assert "the tickets, as of" in ours
     assert "desk notes" not in theirs
     assert "the tickets" not in theirs
 
