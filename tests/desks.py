@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bot.app import Desk, build
-from bot.cli import demo_settings
 from bot.config import Settings, load
+from bot.sample import demo_settings
 from bot.types import Answer, ChatModel, Mode, Question
 from ingest.config import SourceSettings, TicketSettings
 from ingest.embed import Embedder

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from bot.cli import app, sample
+from bot.cli import app
 from bot.config import table
+from bot.sample import sample
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bot.cli import app, demo_settings
+from bot.cli import app
 from bot.config import load, unused
+from bot.sample import demo_settings
 from ingest.errors import ConfigError
 
 KEY = "c2VjcmV0OnNlY3JldA=="

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bot.app import Desk
-from bot.cli import sample as folder
 from bot.config import Settings, load
+from bot.sample import sample as folder
 from bot.types import Answer
 from ingest.embed import Embedder
 from tests.desks import answer, prepared, small_settings

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.cli import sample
 from bot.evaluate import read
 from bot.gate import small_talk
+from bot.sample import sample
 from bot.talk import Talk
 from ingest.embed import SentenceTransformerEmbedder
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bot.app import Desk
-from bot.cli import sample as sample_folder
 from bot.playground.server import SlackServer
+from bot.sample import sample as sample_folder
 from ingest.schedule import run_child
 from tests.bot.slack.conftest import SUPPORT, replies
 from tests.bot.slack.test_serve import environment, served

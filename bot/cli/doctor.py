@@ -1,0 +1,124 @@
+"""`twohop doctor`: the effective settings, what works, what does not, and the next step."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+
+import typer
+
+from bot.cli.common import Config, embedded, loading, out, settings_for, version
+from bot.config import SECRETS, Settings, unused
+from ingest.errors import TwohopError
+from ingest.types import Where
+
+commands = typer.Typer()
+
+
+@commands.command()
+def doctor(config: Config = None) -> None:
+    """Print the effective settings, what works, what does not, and the next step."""
+    settings, is_sample = settings_for(config)
+    out.print(f"twohop {version()} on Python {sys.version.split()[0]}", style="bold")
+    if is_sample:
+        out.print("no settings, sources or index here: these are the sample company's settings")
+    for name, value in settings.model_dump(mode="json").items():
+        shown = "********" if name in SECRETS and value else json.dumps(value, ensure_ascii=False)
+        # A password may also stand in an address.
+        shown = re.sub(r"(://[^:/@\s\"]*:)[^@/\s\"]+@", r"\1********@", shown)
+        out.print(f"  {name} = {shown}", markup=False)
+    for line in unused(settings):
+        out.print(f"note: {line}", markup=False)
+    loading()
+    failed = False
+    for name, probe in _probes(settings):
+        try:
+            out.print(f"ok    {name}: {probe()}", style="green", markup=False)
+        except TwohopError as error:
+            failed = True
+            out.print(f"FAIL  {name}: {error}", style="red", markup=False)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
+    from ingest.embed import SentenceTransformerEmbedder
+
+    embedder = SentenceTransformerEmbedder(settings.embedding)
+
+    def model() -> str:
+        vector = embedder.embed(["a probe"], kind="query")
+        return f"{embedder.name}, {vector.shape[1]} dimensions, reads {embedder.max_tokens} tokens"
+
+    def documents() -> str:
+        if settings.index == "sqlite" and not embedded(settings).is_file():
+            raise TwohopError("nothing is indexed yet; run `twohop demo` or `twohop index PATH…`")
+        from bot.app import build, indexed_roots
+
+        desk = build(settings, embedder)
+        try:
+            held = desk.index.documents(Where(readers=desk.asker().readers))
+            newest = max((d.indexed_at for d in held), default=None)
+            if not newest:
+                raise TwohopError(
+                    "it holds no document; run `twohop index PATH…`, or `twohop index` for sources.paths"
+                )
+            folders = ", ".join(f"{root.path} as {root.name}" for root in indexed_roots(settings))
+            return (
+                f"{len(held)} documents, {sum(d.chunks for d in held)} chunks, last indexed {newest:%Y-%m-%d %H:%M}, "
+                f"from {folders}"
+            )
+        finally:
+            desk.close()
+
+    def ticket_table() -> str:
+        from bot.app import ticket_store
+
+        with closing(ticket_store(settings)) as store:
+            if problems := store.problems():
+                raise TwohopError("; ".join(problems))
+            warnings = "".join(f"; warning: {line}" for line in store.warnings())
+            return (
+                f"{store.place}; {len(store.customers())} customers; {'; '.join(store.describe())}{warnings}"
+            )
+
+    def elasticsearch() -> str:
+        from ingest.index.elastic.wire import Wire
+
+        wire = Wire(settings.elasticsearch)
+        try:
+            return f"{wire.url}, version {wire.check()}"
+        finally:
+            wire.close()
+
+    yield "embedding model", model
+    if settings.index == "elastic":
+        yield "Elasticsearch", elasticsearch
+    if settings.model:
+        yield from _model_probes(settings)
+    yield "index", documents
+    yield "tickets", ticket_table
+
+
+def _model_probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
+    from bot.app import chat_model
+    from bot.chat.probe import PROBES, Probe
+
+    def ran(probe: Probe) -> str:
+        async def once() -> str:
+            model = chat_model(settings)
+            try:
+                return await probe(model) if model else ""
+            finally:
+                if model:
+                    await model.close()
+
+        return asyncio.run(once())
+
+    for name, probe in PROBES:
+        yield f"language model, {name}", partial(ran, probe)
