@@ -15,13 +15,11 @@ from bot.evidence import RRF_K
 from ingest.atoms import words
 from ingest.embed import Embedder, TextKind, Vectors
 from ingest.errors import IndexingError
-from ingest.index import SearchIndex
+from ingest.index import MOST_WORDS, SearchIndex
 from ingest.types import Arm, Chunk, DocumentInfo, Hit, Rankings, Where
 
 _SHARE = 1 / 3
 """Part of a question's remaining time that one search may take: an index that hangs must leave time to answer without it."""
-_MOST_WORDS = 64
-"""Words of a query from which an index searches only for the rarest."""
 _BY: Mapping[Arm, str] = {"lexical": "by words", "dense": "by meaning", "codes": "by codes"}
 
 _log = logging.getLogger(__name__)
@@ -169,7 +167,7 @@ class Retriever:
         found = self._rank(query, where, deadline, places)
         # By meaning everything that passes the filter has a place, by words what shares one with a query that is not cut.
         ends = {arm: len(ranking) < places for arm, ranking in found.arms.items()}
-        ended = ends.get("dense") or (ends.get("lexical") and len(set(words(query))) <= _MOST_WORDS)
+        ended = ends.get("dense") or (ends.get("lexical") and len(set(words(query))) <= MOST_WORDS)
         result = Found(fused(found)[:k], found.failed, bool(ended or not found.failed))
         self.down = result.down
         return result

@@ -11,7 +11,7 @@ _DRIVERS = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": 
 
 
 def database_url(text: str, setting: str) -> URL:
-    """Return the address of a SQLite or PostgreSQL database; `postgres://` is PostgreSQL too, with psycopg as its driver.
+    """Return the address of a SQLite or PostgreSQL database; `postgres://` is PostgreSQL too, always through psycopg.
 
     Raises ConfigError that names `setting`; the address is not shown, since it may hold a password.
     """
@@ -28,4 +28,4 @@ def database_url(text: str, setting: str) -> URL:
         )
     if backend == "sqlite" and (url.database or ":memory:").startswith((":memory:", "file:")):
         raise ConfigError(f"{setting} names no file; write sqlite:///file.db")
-    return url.set(drivername=_DRIVERS[backend]) if url.drivername == backend else url
+    return url.set(drivername=_DRIVERS[backend])

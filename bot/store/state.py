@@ -59,11 +59,8 @@ def engine_of(url: str) -> Engine:
     else:
         # A connection that the server cut while nobody used it is replaced before it is used.
         options = {"pool_pre_ping": True, "isolation_level": "READ COMMITTED", "connect_args": _POSTGRES}
-    try:
-        # Parameters are people's questions: they stay out of error messages and so out of logs.
-        engine = create_engine(address, hide_parameters=True, **options)
-    except ImportError as error:
-        raise ConfigError(f"DATABASE_URL needs the package {error.name!r}; install it") from error
+    # Parameters are people's questions: they stay out of error messages and so out of logs.
+    engine = create_engine(address, hide_parameters=True, **options)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _wal)
     return engine

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from ingest.types import Chunk, Document, DocumentInfo, Rankings, Where
 
 Vectors = npt.NDArray[np.float32]
+MOST_WORDS = 64
+"""Words, and codes, of a query that are searched for: of a longer one, a pasted log file, the rarest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.exc import DBAPIError, DisconnectionError
 
 from ingest.errors import ConfigError, TicketsUnavailable
 
@@ -27,32 +27,6 @@ _STEPS = 10_000
 """Instructions of SQLite between two looks at the clock."""
 
 _log = logging.getLogger(__name__)
-
-
-def parsed(url: str) -> URL:
-    """Read a database address.
-
-    Raises:
-        ConfigError: it is none, or of a database that cannot be guarded.
-    """
-    try:
-        found = make_url(url)
-    except ArgumentError as error:
-        # It may hold a password, so that it is not shown.
-        raise ConfigError(
-            "TICKETS_DATABASE_URL is no database URL; write postgresql://user:password@host/database or "
-            "sqlite:///tickets.db"
-        ) from error
-    backend = "postgresql" if found.drivername == "postgres" else found.get_backend_name()
-    if backend == "postgresql":
-        return found.set(drivername="postgresql+psycopg")
-    if backend != "sqlite":
-        raise ConfigError(
-            f"TICKETS_DATABASE_URL names {backend!r}; tickets are read from sqlite or postgresql"
-        )
-    if (found.database or ":memory:").startswith((":memory:", "file:")):
-        raise ConfigError(f"TICKETS_DATABASE_URL {url!r} names no file; write sqlite:///tickets.db")
-    return found
 
 
 def writing(url: URL) -> Engine:

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection, Engine, RowMapping, and_, func, or_, select, true
 
 from ingest.config import CalendarSettings, TicketSettings
+from ingest.database import database_url
 from ingest.errors import TicketImportError, TicketsUnavailable, TwohopError
 from ingest.sources import Failed
 from ingest.tickets import engines
@@ -57,7 +58,7 @@ class TicketStore:
         """
         self._zone = ZoneInfo(calendar.zone)
         self._clock = clock
-        self._url = engines.parsed(url)
+        self._url = database_url(url, "TICKETS_DATABASE_URL")
         self._held: Imported | Mapped = (Mapped if settings.table else Imported)(
             self._url, settings, self._zone
         )

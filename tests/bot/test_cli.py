@@ -550,8 +550,6 @@ def test_a_key_with_a_character_that_no_key_has_is_named_and_not_shown(
     assert "secret" not in str(refused.value)
 
 
-def test_a_database_whose_driver_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="DATABASE_URL needs the package"):
-        opened("postgresql+psycopg2://nobody@127.0.0.1/none")
+def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigError, match="DATABASE_URL cannot be read"):
         opened("no url at all")

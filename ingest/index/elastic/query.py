@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 
 from ingest.atoms import stems, words
-from ingest.index import Vectors
+from ingest.index import MOST_WORDS, Vectors
 from ingest.index.payload import from_json, graded_codes
 from ingest.types import Scored, Where
-
-MOST_TERMS = 64
-"""Words, and codes, of a query that are searched for: of a longer one, a pasted log file, the rarest."""
 
 _CONSIDERED = 5000
 _TITLE_WEIGHT = 2.0
@@ -72,7 +69,7 @@ def lexical(query: str, where: Where) -> Body | None:
     if not wanted:
         return None
     text = " ".join(wanted[:_CONSIDERED])
-    if len(wanted) <= MOST_TERMS:
+    if len(wanted) <= MOST_WORDS:
         asked: Body = {
             "multi_match": {
                 "query": text,
@@ -170,7 +167,7 @@ def _rarest(field: str, texts: Sequence[str], weight: float) -> Body:
         "more_like_this": {
             "fields": [field],
             "like": list(texts),
-            "max_query_terms": MOST_TERMS,
+            "max_query_terms": MOST_WORDS,
             "min_term_freq": 1,
             "min_doc_freq": 1,
             "minimum_should_match": "1",

@@ -15,13 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ingest.atoms import stems, words
-from ingest.index import Vectors
+from ingest.index import MOST_WORDS, Vectors
 from ingest.index.payload import from_json, graded_codes
 from ingest.index.sqlite.wire import REBUILD
 from ingest.types import Chunk, Where
-
-MOST_WORDS = 64
-"""Words of a query that are searched for: of a longer one, a pasted log file, the rarest."""
 
 _CONSIDERED_WORDS = 1000
 _COMMON = 1000
