@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ingest.errors import ConfigError
-from ingest.parse import clean, inline_text, plain
+from ingest.markdown import clean, inline_text, plain
 from ingest.rules import find_rules
 from ingest.types import Chunk, Document, Ticket
 

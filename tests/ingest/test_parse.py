@@ -12,7 +12,8 @@ from markdown_it import MarkdownIt
 
 from ingest.config import SourceSettings
 from ingest.errors import UnreadableDocument
-from ingest.parse import DocumentMeta, Parsed, guess_authority, matches, metadata, parse, plain, to_document
+from ingest.markdown import plain
+from ingest.parse import DocumentMeta, Parsed, guess_authority, matches, metadata, parse, to_document
 from ingest.sources import Changed
 
 MARKDOWN, TEXT, HTML = "text/markdown", "text/plain", "text/html"
