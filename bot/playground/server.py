@@ -377,11 +377,11 @@ class SlackServer:
         """Return what the app has open now: statuses, sessions at work, streams."""
         return list(self.state.unfinished())
 
-    async def connected(self, count: int = 1, seconds: float = 10.0) -> None:
+    async def connected(self, count: int = 1, seconds: float = 300.0) -> None:
         """Wait until so many connections stand."""
         await self.wait_for(lambda: self.socket.connections >= count, seconds)
 
-    async def wait_for(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
+    async def wait_for(self, condition: Callable[[], object], seconds: float = 300.0) -> None:
         """Return when the condition holds; it is asked again at every change of state.
 
         Raises TimeoutError with what stands.

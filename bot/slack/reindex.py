@@ -261,7 +261,7 @@ def late_said(plan: Plan, latest: Run | None) -> str:
         else ""
     )
     return (
-        f"The index is late: {what} should be read {how}, and were not read to their end in twice that time.{ended}\n"
+        f"The index is late: {what} should be read {how}; for more than twice that time no run came to its end.{ended}\n"
         f"What was indexed before still answers. Next step: run `twohop index history` and `twohop index` where the bot runs."
     )
 

@@ -425,7 +425,7 @@ async def test_a_connection_that_is_cut_or_asked_to_go_comes_back(slack: SlackSe
         ts = await slack.say(MEMBER, "D_ANA", "thanks")
         await answered(slack, "D_ANA", ts)
         await slack.cut()
-        await slack.connected(1, 30)
+        await slack.connected()
         ts = await slack.say(MEMBER, "D_ANA", "thanks")
         await answered(slack, "D_ANA", ts)
     forgive_lost_acks(slack)

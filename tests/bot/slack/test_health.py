@@ -165,7 +165,7 @@ async def test_a_question_that_waits_too_long_is_a_reason_until_it_is_answered(
         status, report = await port.healthz()
         gate.set()
         await slack.wait_for(lambda: replies(slack, "D_SAM", ts) and not slack.unfinished())
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while (await port.healthz())[0] != 200:
                 pass
     assert status == 503
@@ -242,7 +242,7 @@ async def test_a_part_that_hangs_is_waited_for_a_moment_and_asked_once() -> None
         assert second["search"].said == "did not answer in 0.05 s"
         assert looks == ["asked"]
         go.set()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not (await health.look())["search"].ok:
                 pass
     finally:
@@ -309,7 +309,7 @@ async def test_each_line_of_a_json_log_is_an_object_with_its_row_and_without_sec
         OPENAI_API_KEY="sk-unused",
     )
     async with served(env, tmp_path) as process:
-        await slack.connected(1, 60)
+        await slack.connected()
         await asked(slack, FLAGSHIP)
         status, _ = await port.healthz()
         process.send_signal(signal.SIGTERM)

@@ -206,9 +206,15 @@ async def test_a_run_that_hangs_is_cut_at_its_deadline_and_reported(
     assert "Next step" in said
 
 
-async def test_admins_are_told_once_that_the_index_is_late(slack: SlackServer, bot: Bot) -> None:
-    failed = {**REPORT, "ok": False, "failures": ["docs: the folder 'x' is away"]}
-    argv = prints(failed, code=1)
+async def test_admins_are_told_once_that_the_index_is_late(
+    slack: SlackServer, bot: Bot, tmp_path: Path
+) -> None:
+    reason = "docs: the folder 'x' is away"
+    earlier = Runs(opened(f"sqlite:///{tmp_path / 'state.db'}"), "earlier", 30)
+    run = earlier.start("sync", why="schedule")
+    assert run
+    assert earlier.finish(run.id, "failed", failure=reason)
+    argv = prints({**REPORT, "ok": False, "failures": [reason]}, code=1)
     often = {"every_minutes": 0.01, "lease_seconds": 0.6}
     async with bot(reindex=argv, sync=often) as desk, bot(reindex=argv, sync=often):
         await slack.wait_for(lambda: told(slack))
@@ -216,7 +222,7 @@ async def test_admins_are_told_once_that_the_index_is_late(slack: SlackServer, b
         await until(lambda: len(Runs(desk.store.engine, "test", 30).history(100)) > before + 3)
     (said,) = told(slack)
     assert "The index is late: the sources should be read every 0.01 minutes" in said
-    assert "the folder 'x' is away" in said
+    assert reason in said
     assert "Next step" in said
 
 

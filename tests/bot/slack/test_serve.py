@@ -137,7 +137,7 @@ async def test_a_killed_process_leaves_its_question_to_the_next_which_ends_polit
     env = environment(sample.settings.data, slack, tmp_path, TWOHOP_SLACK__LEASE_SECONDS="0.5")
     gate = slack.hold("chat.postMessage")
     async with served(env, tmp_path) as process:
-        await slack.connected(1, 60)
+        await slack.connected()
         ts = await slack.say(SUPPORT, "D_SAM", "thanks")
         await slack.wait_for(lambda: not slack.unacked() and slack.status)
         process.kill()
@@ -278,7 +278,7 @@ async def test_a_database_that_restarts_ends_nothing_and_what_it_could_not_keep_
     async with SlackServer(Workspace.sample(), App.from_manifest(manifest()), ack_seconds=0) as slack:
         env = environment(sample.settings.data, slack, tmp_path, DATABASE_URL=database.url)
         async with served(env, tmp_path, log) as process:
-            await slack.connected(1, 300)
+            await slack.connected()
             before = await slack.say(SUPPORT, "D_SAM", "thanks")
             await slack.wait_for(lambda: replies(slack, "D_SAM", before))
             await slack.wait_for(lambda: not slack.unfinished())
