@@ -23,6 +23,7 @@ from bot.retrieve import Queries, Retriever
 from bot.store import Store, Turn
 from bot.talk import Talk
 from bot.types import Answer, Asker, ChatModel, Gazetteer, Limits, Mode, Question, Step
+from bot.unread import Unread
 from ingest.atoms import storable
 from ingest.chunk import CHUNKER_VERSION
 from ingest.dates import Calendar
@@ -32,6 +33,7 @@ from ingest.index import Generation, GenerationInfo, SearchIndex
 from ingest.index.sqlite import SqliteIndex, identity
 from ingest.parse import to_document
 from ingest.rules import RULES_VERSION
+from ingest.runs import Runs
 from ingest.sources import Source, roots
 from ingest.sources.folder import FolderSource
 from ingest.sources.roots import Root
@@ -107,6 +109,8 @@ class Desk:
         self._tickets_run = Executor("tickets", 2)
         self._compute_run = Executor("compute", 2)
         self.queries = Queries(self.embedder)
+        runs = Runs(self.store.engine, "", settings.sync.lease_seconds)
+        self.unread = Unread(runs, self.index, self.sources, self.everyone, self.zone)
         fallback = OfflineModel(self.queries, self.names, self._compute_run)
         limits = settings.limits
         self.parts = pipeline.Parts(
@@ -115,6 +119,7 @@ class Desk:
             model=model or self.chat or fallback,
             fallback=fallback,
             names=self.names,
+            unread=self._not_read,
             calendar=Calendar.from_settings(settings.calendar),
             retrieval=settings.retrieval,
             words=settings.words,
@@ -157,6 +162,10 @@ class Desk:
         else:
             self._titles = tuple(document.title for document in documents)
         return self._titles
+
+    def _not_read(self) -> str:
+        # An index that is down is not waited for: what it does not hold is not the matter then.
+        return "" if self.parts.retriever.down else self.unread()
 
     def everyone(self) -> frozenset[str]:
         """Return every reader label that the settings know."""

@@ -95,6 +95,7 @@ class Outcome:
         }
         rows = [
             (f"{report.file.name} line {line}", why)
+                "complete": report.complete,
             for report in self.imported
             for line, why in report.skipped
         ]

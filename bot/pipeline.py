@@ -63,6 +63,8 @@ class Parts:
     limits: Limits
     compute: Run
     store: Run
+    unread: Callable[[], str] = lambda: ""
+    """Says as a clause that sources were not read to their end yet; empty where they were."""
     company: str = ""
     talk: Callable[[str, Sequence[str]], gate.Meta | None] = lambda _text, _names: None
     """Recognises small talk that no pattern lists."""
@@ -78,7 +80,7 @@ async def answer(
     names = await parts.store(parts.names)
     if meta := await _near_talk(question, parts, names):
         return await _chat(meta, question, parts)
-    turn = _Turn(question, parts, mode, observe, names)
+    turn = _Turn(question, parts, mode, observe, names, await parts.store(parts.unread))
     if mode in ("naive", "hybrid"):
         return await turn.baseline(mode)
     return await turn.run()
@@ -99,6 +101,7 @@ class _Turn:
         mode: Mode,
         observe: Callable[[Step], None],
         names: Gazetteer,
+        unread: str,
     ) -> None:
         self.question = question
         self.parts = parts
@@ -117,6 +120,7 @@ class _Turn:
         self.hidden = False
         """True where a rule that decides may have been missed, because a search was not whole."""
         self.names = names
+        self.unread = unread
         self.tools: Toolbox
 
     async def run(self) -> Answer:
@@ -537,6 +541,22 @@ class _Turn:
         )
         return self._answer("unavailable", text, route, None, stop="a search did not answer")
 
+    def _lacking(self) -> str:
+        """Return what stands beside an answer that something may be missing from."""
+        notes = [self.tools.searches.note] if self.tools.searches.note else []
+        if self.unread:
+            notes.append(f"{self.unread[0].upper()}{self.unread[1:]}, so that something may be missing here.")
+        return " ".join(notes)
+
+    def _not_yet(self) -> str:
+        """Say that what was not found may be in what was not read yet."""
+        missing = "; ".join(self.gaps)
+        said = f"{missing[0].upper()}{missing[1:]}. " if missing else ""
+        return (
+            f"{said}{self.unread[0].upper()}{self.unread[1:]}, so that I cannot answer this now; it may be in them all "
+            f"the same. Please ask again when they have been, or ask {self.parts.words.contact}."
+        )
+
     def _answer(
         self,
         shape: Shape,
@@ -547,11 +567,13 @@ class _Turn:
         stop: str = "answered",
         by_code: bool = True,
     ) -> Answer:
+        if self.unread and shape == "not_found":
+            shape, text, stop = "unavailable", self._not_yet(), "the sources were not read to their end"
         shown = {item.id: item for item in self.evidence.shown}
         body, citations = check.finish(decided, text, shown)
         if self.gaps and shape == "partial":
             body += "\n\nNot settled: " + "; ".join(self.gaps) + "."
-        lacking = self.tools.searches.note if shape in ("answered", "partial") else ""
+        lacking = self._lacking() if shape in ("answered", "partial") else ""
         if lacking:
             shape = "partial"
         cited = {c.source for c in citations}
@@ -579,7 +601,7 @@ class _Turn:
             used=tuple(used),
             steps=tuple(self.tools.steps),
             stop=stop,
-            gaps=(*self.gaps, *([self.tools.searches.lack] if self.tools.searches.lack else [])),
+            gaps=(*self.gaps, *(lack for lack in (self.tools.searches.lack, self.unread) if lack)),
             usage=self.budget.spent,
             replies=tuple(self.replies),
             rejected=tuple(self.rejected),
@@ -666,7 +688,9 @@ async def _sources(question: Question, parts: Parts) -> str:
     as_of = await parts.store(parts.tickets.as_of)
     if as_of and question.asker.readers & set(parts.tickets.settings.readers):
         lines.append(f"- the tickets, as of {format_date(as_of)}")
-    return "I can read:\n" + "\n".join(lines) if lines else "There is nothing that I can read for you yet."
+    told = "I can read:\n" + "\n".join(lines) if lines else "There is nothing that I can read for you yet."
+    unread = await parts.store(parts.unread)
+    return f"{told}\n\n{unread[0].upper()}{unread[1:]}." if unread else told
 
 
 def _summary(history: Sequence[PastTurn]) -> str:

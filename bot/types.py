@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from ingest.types import Arm, Chunk, Rule, Ticket
 
 Shape = Literal["answered", "partial", "clarify", "not_found", "unavailable", "chat"]
-"""`not_found` was looked for everywhere; `unavailable` could not be, because a search did not answer."""
+"""`not_found` was looked for everywhere; `unavailable` could not be: a search did not answer, or a source was not read yet."""
 Mode = Literal["gated", "agent", "hybrid", "naive"]
 Path = Literal["none", "direct", "agent"]
 Decision = Literal["yes", "no", "due", "rule", "undecided"]

@@ -95,7 +95,8 @@ def refuse_empty(desk: Desk) -> None:
     everyone = Where(readers=desk.everyone())
     if not desk.index.documents(everyone) and desk.tickets.as_of() is None:
         how = "twohop index" if desk.settings.sources.paths else "twohop index PATH…"
-        raise TwohopError(f"nothing is indexed yet; run `{how}`")
+        run = desk.unread.under_way()
+        raise TwohopError(f"nothing is indexed yet; {f'wait for its end ({run})' if run else f'run `{how}`'}")
 
 
 def loading() -> None:
