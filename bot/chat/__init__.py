@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 from bot import prompts
-from bot.chat.fault import LATE, Fault, of_error
+from bot.chat.fault import LATE, UNREACHABLE, Fault, of_error
 from bot.chat.prompt import estimate, tool_json, tools_as_text, written
 from bot.chat.reply import read
 from bot.types import Budget, Message, Reply, Tool, Usage
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 OPENAI = "https://api.openai.com/v1"
 ATTEMPTS = 3
 """Most attempts at one call, where trying again may help."""
+ATTEMPTS_TO_CONNECT = 2
+"""Most attempts at one call where nobody listens: only a restart of the server is worth the wait."""
+LEFT_ALONE_SECONDS = 30.0
+"""How long nobody asks a server that could not be connected to, so that not every question waits for it."""
 MORE_ROOM = 4
 """How many times longer a reply may get where all of it went into reasoning."""
 
@@ -59,6 +63,7 @@ class OpenAIModel:
         context_tokens: int = 16_000,
         at_once: int = 4,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not base_url and not api_key:
             raise ConfigError(
@@ -71,6 +76,8 @@ class OpenAIModel:
         self.window = context_tokens
         self._at_once = at_once
         self._sleep = sleep
+        self._clock = clock
+        self._alone_until = 0.0
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
         # Servers of one's own know the old name of the limit; OpenAI's newer models refuse it.
         self._limit_name = "max_tokens" if base_url else "max_completion_tokens"
@@ -95,6 +102,7 @@ class OpenAIModel:
         """
         if tools and schema is not None:
             raise ValueError("tools and schema are never given together")
+        self._refuse_left_alone()
         failed, longest = 0, max_tokens
         while True:
             request = self.request(messages, tools, schema, longest)
@@ -108,15 +116,19 @@ class OpenAIModel:
                 if self._learn(fault, tools, schema):
                     continue
                 failed += 1
+                most = ATTEMPTS_TO_CONNECT if fault.no_server else ATTEMPTS
                 wait = (0.5 * 2**failed) * random.uniform(0.75, 1.0) if fault.wait is None else fault.wait  # noqa: S311 - jitter, no secret
                 # A wait must leave at least as long for the answer.
-                if not fault.again or failed == ATTEMPTS or wait > _left(budget) / 2:
+                if not fault.again or failed >= most or wait > _left(budget) / 2:
+                    if fault.no_server:
+                        self._alone_until = self._clock() + LEFT_ALONE_SECONDS
                     raise ModelError(
                         f"the model {self.name!r} at {self.base_url}: {self._masked(fault.detail)}",
                         plainly=fault.plainly,
                     ) from fault
                 await self._sleep(wait)
                 continue
+            self._alone_until = 0.0
             if reply.finish == "length" and not reply.left_out and longest == max_tokens:
                 # Reasoning ate the whole reply.
                 budget.add(reply.usage)
@@ -194,6 +206,15 @@ class OpenAIModel:
             raise Fault("the time of the question is used up", plainly=LATE, again=False) from error
         except openai.OpenAIError as error:
             raise of_error(error) from error
+
+    def _refuse_left_alone(self) -> None:
+        """Raise ModelError while the server is left alone."""
+        left = self._alone_until - self._clock()
+        if left > 0:
+            raise ModelError(
+                f"the model {self.name!r} at {self.base_url} could not be connected to; it is asked again in {left:.0f} s",
+                plainly=UNREACHABLE,
+            )
 
     def _learn(self, fault: Fault, tools: Sequence[Tool], schema: Mapping[str, Any] | None) -> bool:
         """Note what the server refuses, and tell whether to ask again without it."""

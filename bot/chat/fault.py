@@ -26,6 +26,7 @@ class Fault(Exception):
         again: bool = True,
         wait: float | None = None,
         status: int = 0,
+        no_server: bool = False,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
@@ -34,6 +35,8 @@ class Fault(Exception):
         self.wait = wait
         """Seconds that the server asks to wait."""
         self.status = status
+        self.no_server = no_server
+        """No connection could be opened: nobody listens there, or the name is unknown."""
 
 
 def of_body(body: object, raw: str) -> Fault:
@@ -61,6 +64,8 @@ def of_error(error: openai.OpenAIError) -> Fault:
         return Fault(
             f"no connection ({type(cause).__name__}: {cause}); check OPENAI_BASE_URL and that the server runs",
             plainly=UNREACHABLE,
+            # Which HTTP library it stands on is the client's own business; they all call it so.
+            no_server=type(cause).__name__ == "ConnectError",
         )
     return Fault(f"{type(error).__name__}: {str(error)[:300]}", again=False)
 

@@ -50,6 +50,9 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
 
+    def time(self) -> float:
+        return 1000.0 + sum(self.waits)
+
 
 @asynccontextmanager
 async def serving(
@@ -584,6 +587,43 @@ async def test_no_server_is_said_with_the_next_step() -> None:
         await model.complete([SYSTEM, QUESTION], budget=budget())
     await model.close()
     assert "cannot be reached" in caught.value.plainly
+
+
+async def test_a_server_that_is_not_there_is_left_alone_for_a_while() -> None:
+    clock = Clock()
+    async with OpenAIServer() as server:
+        gone = server.url
+    model = OpenAIModel("scripted", base_url=gone, sleep=clock.sleep, clock=clock.time)
+    spent = budget()
+
+    async def refused() -> str:
+        with pytest.raises(ModelError) as caught:
+            await model.complete([SYSTEM, QUESTION], budget=spent)
+        assert "cannot be reached" in caught.value.plainly
+        return str(caught.value)
+
+    assert "check OPENAI_BASE_URL" in await refused()
+    assert (spent.spent.calls, len(clock.waits)) == (2, 1)
+    assert "asked again in 30 s" in await refused()
+    assert (spent.spent.calls, len(clock.waits)) == (2, 1), "nobody was asked"
+    await clock.sleep(30)
+    await refused()
+    assert spent.spent.calls == 4, "the time was over"
+    await model.close()
+    await clock.sleep(30)
+    async with OpenAIServer(GOOD, GOOD) as server:
+        model.base_url = server.url
+        for _ in range(2):
+            assert (await model.complete([SYSTEM, QUESTION], budget=spent)).text == "Yes [1]."
+        await model.close()
+
+
+@pytest.mark.parametrize("fault", [status(429, "slow down"), status(500), drops()])
+async def test_a_server_that_is_there_is_not_left_alone(fault: Line) -> None:
+    async with serving(fault, fault, fault, GOOD) as (_, model, _):
+        with pytest.raises(ModelError):
+            await model.complete([SYSTEM, QUESTION], budget=budget())
+        assert (await model.complete([SYSTEM, QUESTION], budget=budget())).text == "Yes [1]."
 
 
 async def test_a_key_is_not_repeated() -> None:
