@@ -283,12 +283,15 @@ class Desk:
         def verify(generation: Generation) -> None:
             nonlocal compared
             recall.update(self._recalls(questions, generation))
+            held = [generation.revisions]
             try:
                 before: Mapping[str, float] = self._recalls(questions, self.index)
+                held.append(self.index.revisions)
             except IndexingError:
                 # Of another identity, or damaged: it cannot be asked any more.
                 before = earlier
             compared = golden.compare(questions, before, recall, self.settings.sync.golden_margin)
+            golden.refuse_unknown(questions, *held)
 
         reports = rebuild(
             [*map(self._documents, wanted), tickets],
@@ -305,7 +308,13 @@ class Desk:
 
     def golden_recall(self) -> dict[str, float]:
         """Return the recall of each golden question in the live index; nothing without golden questions."""
-        return self._recalls(self._golden(), self.index)
+        return self._recalls(self.golden_questions(), self.index)
+
+    def golden_questions(self) -> Sequence[golden.Golden]:
+        """Return the golden questions; raises ConfigError where one names a document that is not in the live index."""
+        questions = self._golden()
+        golden.refuse_unknown(questions, self.index.revisions)
+        return questions
 
     def _golden(self) -> Sequence[golden.Golden]:
         file = self.settings.sync.golden

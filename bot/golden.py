@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from bot.retrieve import fused
 from ingest.embed import Embedder
@@ -20,13 +21,15 @@ K = 10
 """Documents of a search in which a golden question's own must be."""
 _SECONDS = 60.0
 _NAMED = 20
+_SHOWN = 80
+_EXAMPLE = 'write lines such as {"text": "How long is a refund possible?", "sources": ["docs:faq.md"]}'
 
 
 class Golden(BaseModel):
     """One golden question; a line of an evaluation set is one too, its other fields are not read."""
 
     id: str = ""
-    text: str
+    text: Annotated[str, Field(min_length=1)]
     sources: list[str]
     """Uris of the documents that answer it, `docs:refunds-faq.md`."""
     asker_readers: list[str] = [MEMBERS]
@@ -54,25 +57,56 @@ def read(path: Path) -> tuple[Golden, ...]:
         raise ConfigError(
             f"sync.golden {str(path)!r} cannot be read ({error}); check the name or take the setting out"
         ) from error
-    questions: list[Golden] = []
+    questions: dict[str, Golden] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             question = Golden.model_validate_json(line)
         except ValidationError as error:
-            first = error.errors()[0]
-            raise ConfigError(f"{path.name} line {number}: {first['msg']} at {first['loc']}") from error
+            raise ConfigError(
+                f"sync.golden {str(path)!r} line {number} is {line[:_SHOWN]!r}, which is no question "
+                f"({_why(error)}); {_EXAMPLE}"
+            ) from error
         wanted = [uri for uri in question.sources if not uri.startswith(("ticket:", "tickets:"))]
         if wanted and not question.history:
             named = question.id or f"line {number}"
-            questions.append(question.model_copy(update={"sources": wanted, "id": named}))
+            if named in questions:
+                raise ConfigError(
+                    f"sync.golden {str(path)!r} line {number} has the id {named!r} of an earlier line; give it another"
+                )
+            questions[named] = question.model_copy(update={"sources": wanted, "id": named})
     if not questions:
         raise ConfigError(
-            f"sync.golden {str(path)!r} holds no question that a search of the documents can answer; "
-            f'write lines such as {{"text": "…", "sources": ["docs:faq.md"]}}'
+            f"sync.golden {str(path)!r} holds no question that a search of the documents can answer; {_EXAMPLE}"
         )
-    return tuple(questions)
+    return tuple(questions.values())
+
+
+def _why(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else first["msg"]
+
+
+def refuse_unknown(questions: Sequence[Golden], *held: Callable[[str], Collection[str]]) -> None:
+    """Raise ConfigError naming the documents of questions that none of the indexes holds.
+
+    Each of `held` returns the uris of a source. What is in no index is never found, so that its recall cannot fall.
+    """
+    uris = cache(lambda source: frozenset(uri for of in held for uri in of(source)))
+    unknown = [
+        f"{uri!r} ({question.id})"
+        for question in questions
+        for uri in question.sources
+        if uri not in uris(uri.partition(":")[0])
+    ]
+    if unknown:
+        more = f", and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        raise ConfigError(
+            f"the golden questions name documents that are not in the index: {', '.join(unknown[:_NAMED])}{more}; "
+            f"write in sync.golden what answers cite, such as docs:faq.md, or index the folder"
+        )
 
 
 def recalls(

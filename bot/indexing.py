@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.app import Desk, indexed_roots
 from ingest.embed import Embedder
-from ingest.errors import IndexingError, TicketImportError
+from ingest.errors import ConfigError, IndexingError, TicketImportError
 from ingest.runs import Run, RunStopped
 from ingest.sources.roots import Root
 from ingest.sources.tickets import TicketSource
@@ -22,6 +22,8 @@ from ingest.types import Where
 _COUNTS = ("added", "changed", "removed", "unchanged")
 _PROBES = 32
 """Texts that are embedded to measure a rate where no run has measured one."""
+_MEASURED = 256
+"""Chunks from which on the time of a run tells a rate: in less, loading the model is most of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class Outcome:
     """Of each golden question, where they were asked."""
     compared: bool = True
     """False where nothing was known of the golden questions before."""
+    notes: tuple[str, ...] = ()
+    """What somebody should mend though the index holds what the sources hold."""
     swept: tuple[str, ...] = ()
     """Generations that a run left behind when it died."""
     roots: tuple[Root, ...] = ()
@@ -76,6 +80,9 @@ class Outcome:
         if self.recall:
             against = "" if self.compared else "; there is nothing yet to compare that with"
             yield f"golden questions: {len(self.recall)} asked, recall {fmean(self.recall.values()):.3f}{against}"
+            if never := [id_ for id_, share in self.recall.items() if not share]:
+                yield f"golden questions that find none of their documents: {', '.join(never)}"
+        yield from (f"note: {note}" for note in self.notes)
         yield from self.failures
         yield f"indexed folders: {', '.join(f'{root.path} as {root.name}' for root in self.roots) or 'none'}"
 
@@ -88,14 +95,15 @@ class Outcome:
         sources = {
             report.source: {
                 **{name: len(getattr(report, name)) for name in (*_COUNTS, "skipped")},
+                "complete": report.complete,
                 "embedded": report.embedded,
+                "embedding_seconds": round(report.embedding_seconds, 3),
                 "seconds": round(report.seconds, 3),
             }
             for report in self.synced
         }
         rows = [
             (f"{report.file.name} line {line}", why)
-                "complete": report.complete,
             for report in self.imported
             for line, why in report.skipped
         ]
@@ -105,6 +113,7 @@ class Outcome:
             **{name: sum(int(counts[name]) for counts in sources.values()) for name in _COUNTS},
             "skipped": [{"uri": uri, "reason": reason} for uri, reason in skipped],
             "failures": list(self.failed),
+            "notes": list(self.notes),
             "seconds": round(self.seconds, 3),
             "sources": sources,
             "folders": {root.name: str(root.path) for root in self.roots},
@@ -130,6 +139,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
     began = time.monotonic()
     imported: list[ImportReport] = []
     failures: list[str] = []
+    notes: list[str] = []
     recall: Mapping[str, float] = {}
     compared = True
     earlier: Mapping[str, float] = next(
@@ -166,9 +176,16 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
             )
             if order.takes(TicketSource.name):
                 synced.append(desk.sync_tickets(watch))
-            if desk.settings.sync.golden and not earlier:
+            if desk.settings.sync.golden:
                 watch.stage("asking the golden questions")
-                recall, compared = desk.golden_recall(), False
+                try:
+                    if earlier:
+                        desk.golden_questions()
+                    else:
+                        recall, compared = desk.golden_recall(), False
+                except (ConfigError, IndexingError) as error:
+                    # They guard a rebuild; documents are to be read again all the same.
+                    notes.append(f"{error}; until then a rebuild is refused")
         if synced and not desk.index.documents(Where(readers=desk.asker().readers)):
             failures.append("nothing can be searched now: no file of these folders could be read")
     return Outcome(
@@ -177,6 +194,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
         tuple(failures),
         recall,
         compared,
+        tuple(notes),
         swept,
         indexed_roots(desk.settings),
         time.monotonic() - began,
@@ -184,11 +202,15 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
 
 
 def rate(history: Sequence[Run], embedder: Embedder) -> float:
-    """Return how many chunks are indexed in a second, as earlier runs measured it; measure it now where none did."""
-    sources = [of for run in history for of in run.report.get("sources", {}).values() if of.get("embedded")]
-    seconds = sum(of["seconds"] for of in sources)
-    if seconds:
-        return float(sum(of["embedded"] for of in sources) / seconds)
+    """Return how many chunks are embedded in a second, as the fastest of the larger runs did; without one, measure it now."""
+    sources = (of for run in history for of in run.report.get("sources", {}).values())
+    rates = [
+        of["embedded"] / of["embedding_seconds"]
+        for of in sources
+        if of.get("embedded", 0) >= _MEASURED and of.get("embedding_seconds")
+    ]
+    if rates:
+        return float(max(rates))
     embedder.embed(["loads the model"], kind="passage")
     began = time.perf_counter()
     embedder.embed(["A sentence as long as many passages are. " * 12] * _PROBES, kind="passage")

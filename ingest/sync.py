@@ -79,6 +79,8 @@ class SyncReport:
     """Chunks of the documents that were added or changed."""
     embedded: int = 0
     """Chunks that were embedded; none in a dry run."""
+    embedding_seconds: float = 0.0
+    """How much of the time embedding took, loading the model counted."""
     seconds: float = 0.0
     dry_run: bool = False
 
@@ -128,6 +130,7 @@ class _Run:
     skipped: dict[str, str] = field(default_factory=dict)
     chunks: int = 0
     embedded: int = 0
+    embedding_seconds: float = 0.0
 
     def add(self, document: Document, chunks: list[Chunk]) -> None:
         """Take a document; write what waits when there is enough of it."""
@@ -160,7 +163,9 @@ class _Run:
     def _embed(self, chunks: Sequence[Chunk]) -> Vectors:
         if self.dry_run or not chunks:
             return np.zeros((len(chunks), self.embedder.dimensions), np.float32)
+        began = time.monotonic()
         vectors = self.embedder.embed([piece.text for piece in chunks], kind="passage")
+        self.embedding_seconds += time.monotonic() - began
         self.embedded += len(chunks)
         return vectors
 
@@ -266,6 +271,7 @@ def sync(
         failure=failure,
         chunks=run.chunks,
         embedded=run.embedded,
+        embedding_seconds=run.embedding_seconds,
         seconds=time.monotonic() - began,
         dry_run=dry_run,
     )
@@ -442,6 +448,7 @@ def _joined(first: SyncReport, second: SyncReport) -> SyncReport:
         unchanged=(),
         chunks=first.chunks + second.chunks,
         embedded=first.embedded + second.embedded,
+        embedding_seconds=first.embedding_seconds + second.embedding_seconds,
         seconds=first.seconds + second.seconds,
     )
 

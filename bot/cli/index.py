@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import socket
@@ -280,8 +281,12 @@ def _preview(settings: Settings, order: Order, as_json: bool) -> None:
         for line in report.lines():
             out.print(line, markup=False)
     out.print(
-        f"nothing was done; a run would embed {outcome.chunks} chunks in about {seconds:.0f} s"
-        + (f" ({speed:.0f} a second)" if speed else "")
+        f"nothing was done; a run would embed {outcome.chunks} chunks"
+        + (
+            f" in about {math.ceil(seconds)} s ({speed:{'.0f' if speed >= 10 else '.2g'}} a second)"
+            if speed
+            else ""
+        )
         + ("; ticket files are not read in a dry run" if settings.tickets.csv else "")
         + (
             "; before the swap the golden questions are asked"

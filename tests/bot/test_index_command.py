@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -383,6 +384,33 @@ def test_a_dry_run_tells_what_would_be_done_and_its_cost_and_does_nothing(desk_f
     assert reported(run("--json"))["changed"] == 1
 
 
+@pytest.mark.parametrize(
+    ("embedded", "seconds", "said"),
+    [
+        # Loading the model is most of a small run: what it took tells nothing of a large one.
+        ([(1, 9.0), (2, 9.0), (300, 10.0), (600, 10.0)], 1, "in about 1 s (60 a second)"),
+        ([(1, 9.0), (256, 1024.0)], 4, "in about 4 s (0.25 a second)"),
+    ],
+)
+def test_a_dry_run_tells_its_cost_by_the_larger_runs(
+    desk_folder: Path, embedded: list[tuple[int, float]], seconds: int, said: str
+) -> None:
+    runs = runs_of(desk_folder)
+    for count, took in embedded:
+        begun = runs.start("sync", why="command")
+        assert begun is not None
+        source = {"embedded": count, "embedding_seconds": took, "seconds": took * 2}
+        runs.finish(begun.id, "complete", report={"sources": {"docs": source}})
+    (desk_folder / "tickets.csv").unlink()
+    assert f"would embed 1 chunks {said}" in run("--dry-run").stdout
+
+
+def test_a_run_reports_how_long_embedding_took(desk_folder: Path) -> None:
+    first, second = (reported(run("--json"))["sources"]["docs"] for _ in range(2))
+    assert 0 < first["embedding_seconds"] <= first["seconds"]
+    assert second["embedding_seconds"] == 0
+
+
 def test_a_command_s_name_among_paths_is_told_apart(desk_folder: Path) -> None:
     with pytest.raises(TwohopError, match="write `twohop index status`"):
         run("docs", "status")
@@ -525,10 +553,53 @@ def test_a_dry_run_asks_no_golden_question_and_says_that_a_rebuild_would(golden:
     assert "golden" not in run("--dry-run").stdout
 
 
-def test_golden_questions_that_cannot_be_read_stop_the_run(golden: Path) -> None:
-    (golden / "golden.jsonl").write_text('{"text": "no sources"}', "utf-8")
-    with pytest.raises(ConfigError, match=r"golden\.jsonl line 1"):
-        run("--rebuild")
+BROKEN = {
+    "[[": r"sync\.golden 'golden\.jsonl' line 1 is '\[\[', which is no question .*; write lines such as",
+    '[{"text": "a"}]': r"line 1 is .* no question \(.*object.*\); write lines such as",
+    '{"text": "no sources"}': r"line 1 is .* no question \(sources: Field required\); write lines such as",
+    '{"text": "", "sources": ["docs:seats.md"]}': r"line 1 is .* no question \(text: .*\); write lines such as",
+    '{"text": "only a ticket", "sources": ["ticket:901"]}': "holds no question .*; write lines such as",
+    '{"id": "a", "text": "a", "sources": ["docs:seats.md"]}\n'
+    '{"id": "a", "text": "b", "sources": ["docs:seats.md"]}': "line 2 has the id 'a' of an earlier line; give it",
+    '{"text": "a", "sources": ["docs:seats.md", "seats.md", "docs:Seats.md"]}': (
+        r"not in the index: 'seats\.md' \(line 1\), 'docs:Seats\.md' \(line 1\); write in sync\.golden what"
+    ),
+}
+
+
+@pytest.mark.parametrize("lines", BROKEN)
+def test_golden_questions_that_cannot_be_asked_refuse_a_rebuild_and_no_sync(
+    desk_folder: Path, embedder: SentenceTransformerEmbedder, lines: str
+) -> None:
+    _write_golden(desk_folder)
+    (desk_folder / "golden.jsonl").write_text(lines, "utf-8")
+    (desk_folder / "docs" / "new.md").write_text("# New\n\nA new page.\n", "utf-8")
+    desk = build(settings(desk_folder), embedder)
+    earlier = runs_of(desk_folder).history()
+    for history in ([], earlier):
+        outcome = carry_out(desk, Order(), UNWATCHED, history)
+        (note,) = outcome.notes
+        assert re.search(BROKEN[lines], note)
+        assert f"note: {note}" in list(outcome.lines())
+        assert outcome.as_json()["ok"] is True
+    assert "New" in titles(desk)
+    before = desk.index.generations()
+    with pytest.raises(ConfigError, match=BROKEN[lines]):
+        carry_out(desk, Order(rebuild=True), UNWATCHED, earlier)
+    assert desk.index.generations() == before
+    desk.close()
+
+
+def test_a_golden_question_that_finds_nothing_is_named(golden: Path) -> None:
+    hidden = "---\nreaders: [support]\n---\n# Secret\n\nThe spare key is in the drawer.\n"
+    (golden / "docs" / "secret.md").write_text(hidden, "utf-8")
+    with (golden / "golden.jsonl").open("a", encoding="utf-8") as file:
+        question = {"id": "k", "text": "Where is the spare key?", "sources": ["docs:secret.md"]}
+        file.write(f"\n{json.dumps(question)}")
+    assert "golden questions that find none of their documents: k" in run("--rebuild").stdout
+
+
+def test_a_golden_file_that_is_gone_stops_a_rebuild(golden: Path) -> None:
     (golden / "golden.jsonl").unlink()
     with pytest.raises(ConfigError, match="take the setting out"):
         run("--rebuild")
