@@ -453,7 +453,7 @@ class _Turn:
         """Check the draft; repair once, then quote, then say what was not found."""
         self.gaps += [lost for lost in self.tools.unavailable if lost not in self.gaps]
         result = check.check(draft, self.evidence.shown, decided, self.text)
-        self.rejected += result.problems
+        self.rejected += (*result.problems, *result.reworded)
         model = self.parts.model
         if result.problems and not decided and model is not self.parts.fallback:
             result = await self._repaired(draft, result)
@@ -500,7 +500,7 @@ class _Turn:
             return check.Checked("", first.problems)
         self.replies.append(reply)
         second = check.check(reply.text, self.evidence.shown, question=self.text)
-        self.rejected += second.problems
+        self.rejected += (*second.problems, *second.reworded)
         return second if not second.problems else check.Checked("", second.problems)
 
     # --- the answer --------------------------------------------------------------------------------------------

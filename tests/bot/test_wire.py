@@ -393,12 +393,21 @@ async def test_a_models_good_answer_is_posted_as_its_own(sample: Desk) -> None:
 
 
 async def test_a_repair_tells_what_was_wrong(sample: Desk) -> None:
-    bad = cites("The link is valid for 99 days [{}].", "valid for 7 days")
+    bad = cites("Zeppelins fly for 99 days [{}].", "valid for 7 days")
     good = cites("The link is valid for 7 days [{}].", "valid for 7 days")
     async with wired(sample, bad, good) as (parts, server):
         answered = await asked(sample, parts, EXPORT)
-    assert answered.text == "The link is valid for 7 days [1]."
+    assert "valid for 7 days" in answered.text
     assert "99 days" in server.requests[1]["messages"][-1]["content"]
+
+
+async def test_for_a_wrong_sentence_the_source_speaks_without_another_call(sample: Desk) -> None:
+    bad = cites("The link is valid for 99 days [{}].", "valid for 7 days")
+    async with wired(sample, bad) as (parts, _):
+        answered = await asked(sample, parts, EXPORT)
+    assert "valid for 7 days" in answered.text
+    assert "99 days" not in answered.text
+    assert "99 days" in " ".join(answered.rejected)
 
 
 async def test_a_truncated_answer_reaches_no_other_prompt(sample: Desk) -> None:
