@@ -19,6 +19,8 @@ from ingest.errors import ConfigError
 Backend = Literal["sqlite", "elastic"]
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
+_WIDE = 120
+"""Columns of a report, also where the terminal is narrower or there is none: a number that is cut says nothing."""
 
 
 class _AnswerOrCommand(TyperGroup):
@@ -150,6 +152,6 @@ def _print(report: _Report, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(report.as_json(), indent=2) + "\n")
         return
-    out.print(report.table())
+    out.print(report.table(), width=max(out.width, _WIDE), crop=False)
     for line in report.notes():
         out.print(line, markup=False)
