@@ -152,6 +152,6 @@ def _print(report: _Report, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(report.as_json(), indent=2) + "\n")
         return
-    out.print(report.table(), width=max(out.width, _WIDE), crop=False)
+    Console(highlight=False, width=max(out.width, _WIDE)).print(report.table())
     for line in report.notes():
         out.print(line, markup=False)
