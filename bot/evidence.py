@@ -116,6 +116,7 @@ def ticket_text(ticket: Ticket, label: str) -> str:
         "Assignee": ticket.assignee,
         "Opened": format_date(ticket.opened_at) if ticket.opened_at else "",
         **{name.capitalize(): format_date(day) for name, day in {**ticket.events, **ticket.actions}.items()},
+        **{name.capitalize(): f"cannot be read: {why}" for name, why in ticket.unread.items()},
     }
     lines = [f"Ticket {label}: {ticket.subject}"]
     lines += [f"{name}: {value}" for name, value in fields.items() if value]

@@ -200,4 +200,6 @@ class Ticket:
     personal: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     """Personal columns: stored, never put into a prompt or an answer unless asked by number."""
     readers: frozenset[str] = frozenset({"support"})
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Dates that are there and cannot be read: name of the event (`opening` too) or action to the reason."""
     imported_at: datetime | None = None

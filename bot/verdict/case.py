@@ -72,6 +72,8 @@ class Case:
     """Durations that the question states."""
     beside: tuple[str, ...] = ()
     """Words of the question that the rule does not speak of."""
+    undated: Mapping[str, str] = field(default_factory=dict)
+    """Events and actions whose dates are there and cannot be read, and why."""
     unread: bool = False
     """The question supposes something that could not be read."""
     focus: bool = True
@@ -93,6 +95,7 @@ def case_of(ticket: Ticket, label: str, evidence: str) -> Case:
         events={**({"opening": ticket.opened_at} if ticket.opened_at else {}), **ticket.events},
         actions=ticket.actions,
         opened=ticket.opened_at,
+        undated=ticket.unread,
         text=f"{ticket.subject} {ticket.body}",
         subject=ticket.subject,
         evidence=evidence,
@@ -208,6 +211,7 @@ def _supposing(text: str, case: Case, others: Mapping[str, str], now: datetime) 
         facts={**case.facts, **others},
         events={**case.events, **said.events},
         actions={**actions, **({"request": asked} if asked else {})},
+        undated={n: why for n, why in case.undated.items() if not (asked and DEMANDS & set(stems(n)))},
         stated=() if moved else case.stated,
         supposed=tuple(supposed),
     )

@@ -176,6 +176,12 @@ def event_of(rule: Rule, case: Case, by_action: bool) -> tuple[str, date | datet
     return others[0] if len(others) == 1 else None
 
 
+def undated_event(rule: Rule, case: Case) -> str:
+    """Return the case's event that the rule's time runs from, where its date is there but cannot be read."""
+    wanted = set(stems(rule.anchor or ""))
+    return next((name for name in case.undated if wanted & set(stems(name))), "")
+
+
 def choose(
     about: list[Candidate], action: str, case: Case, anchors: Collection[str], now: datetime
 ) -> Choice | None:
@@ -191,6 +197,7 @@ def choose(
         c
         for c in live
         if events[id(c)]
+        or undated_event(c.rule, case)
         or c.rule.amount is None
         or (not case.evidence and known & set(stems(c.rule.anchor or "")))
     ]

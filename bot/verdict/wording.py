@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 
 from bot.types import Decision, Verdict
 from bot.verdict.case import Case
-from bot.verdict.choose import Candidate, Choice, event_of
+from bot.verdict.choose import Candidate, Choice, event_of, undated_event
 from bot.verdict.topic import ACTS
 from ingest.atoms import atoms, same, stems
 from ingest.dates import Calendar, deadline, format_date, format_duration
@@ -77,12 +78,17 @@ def _apply(
     event = event_of(rule, case, bool(action))
     if event is None:
         text = f"{before}The rule for {_who(case, best)} is {_said(rule)} {own}. {why}"
-        gap = f"the date of the {rule.anchor or 'event it runs from'} is not in {case.label}"
+        gap = _unreadable(case, undated_event(rule, case)) or (
+            f"the date of the {rule.anchor or 'event it runs from'} is not in {case.label}"
+        )
         return (
             _verdict("undecided", text, best, others, case, (gap,))
             if case.evidence
             else _verdict("rule", text, best, others, case)
         )
+    if name := _undated_moment(action, rule, case, now):
+        text = f"{before}The rule for {_who(case, best)} is {_said(rule)} {ticket}{own}. {why}"
+        return _verdict("undecided", text, best, others, case, (_unreadable(case, name),))
     _, start = event
     end = deadline(start, rule.amount, rule.unit, calendar, before=rule.before)
     when, what = _moment(action, rule, case, now)
@@ -197,6 +203,23 @@ def _moment(action: str, rule: Rule, case: Case, now: datetime) -> tuple[date | 
     if case.opened and about & set(stems(case.text)):
         return case.opened, "the ticket, which asks for it and has no date of its own for that,"
     return now, "the question"
+
+
+def _undated_moment(action: str, rule: Rule, case: Case, now: datetime) -> str:
+    """Return the action whose date would be compared with the deadline, and is there but cannot be read."""
+    unknown = {name: now for name in case.undated if name not in (*case.events, *case.actions, "update")}
+    _, what = _moment(action, rule, replace(case, actions={**unknown, **case.actions}), now)
+    name = what.removeprefix("the ")
+    return name if name in unknown else ""
+
+
+def _unreadable(case: Case, name: str) -> str:
+    """Say that a date of the case is there and cannot be read; empty without a name."""
+    return (
+        f"the date of the {name} of {case.label} cannot be read: {case.undated[name]}; mend the row"
+        if name
+        else ""
+    )
 
 
 def _verdict(

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Date,
     DateTime,
     Engine,
+    LargeBinary,
     Table,
     Text,
     case,
@@ -31,14 +32,17 @@ from sqlalchemy.exc import DBAPIError
 
 from ingest.atoms import fold
 from ingest.config import TicketSettings
-from ingest.errors import ConfigError
+from ingest.errors import ConfigError, DatabaseAway
 from ingest.tickets import engines
 from ingest.tickets.filter import local, utc
 from ingest.tickets.rows import encode
-from ingest.tickets.table import Unreadable, read_date
+from ingest.tickets.table import YEARS, Unlikely, Unreadable, read_date
 
 _OLDEST_POSTGRESQL = 13
 _READ_ONLY = "25006"
+LONGEST = 100_000
+"""Characters of a text that are read: one row of many megabytes would make every search wait for it."""
+_TOO_LONG = f"is longer than {LONGEST} characters, and no more is read"
 _ACCENTS = "[\\u0300-\\u036f]"
 
 
@@ -51,12 +55,13 @@ class Sqlite:
         # Where nobody says which is first, a date that can be read two ways is not read.
         self._day_first = settings.day_first if "day_first" in settings.model_fields_set else None
         self._zone = zone
+        self._encoding = "UTF-8"
 
     def engine(self, url: URL, seconds: float) -> Engine:
         """Return the engine that reads."""
         path = Path(url.database or "").absolute()
         if not path.is_file():
-            raise ConfigError(f"TICKETS_DATABASE_URL names {str(path)!r}, which is no file; check the path")
+            raise DatabaseAway(f"TICKETS_DATABASE_URL names {str(path)!r}, which is no file; check the path")
 
         def setup(connection: sqlite3.Connection) -> None:
             connection.text_factory = lambda held: held.decode("utf-8", "replace")
@@ -65,6 +70,7 @@ class Sqlite:
                 ("moment", self._moment),
                 ("happened", self._when),
                 ("undated", self._why),
+                ("strange", self._strange),
             ):
                 connection.create_function(f"twohop_{name}", 1, work, deterministic=True)
 
@@ -73,6 +79,7 @@ class Sqlite:
     def check(self, connection: Connection) -> None:
         """Read the file's header: opening alone does not."""
         connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")
+        self._encoding = str(connection.exec_driver_sql("PRAGMA encoding").scalar())
 
     def write(self, connection: Connection, _table: Table) -> None:
         """Write what is there already."""
@@ -89,58 +96,80 @@ class Sqlite:
 
     def folded(self, text: ColumnElement[str]) -> ColumnElement[str]:
         """Return a text as `ingest.atoms.fold` writes it, as far as the database can."""
-        return func.twohop_fold(text, type_=Text)
+        return func.twohop_fold(_bytes(text), type_=Text)
 
     def moment(self, column: ColumnElement[Any]) -> ColumnElement[datetime]:
         """Return a time in UTC without a zone, NULL where it cannot be read."""
-        return func.twohop_moment(cast(column, Text), type_=DateTime)
+        return func.twohop_moment(_bytes(column), type_=DateTime)
 
     def when(self, column: ColumnElement[Any]) -> ColumnElement[str]:
         """Return a time as `ingest.tickets.rows.encode` writes it, NULL where it cannot be read."""
-        return func.twohop_happened(cast(column, Text), type_=Text)
+        return func.twohop_happened(_bytes(column), type_=Text)
 
-    def unread(self, columns: Sequence[Column[Any]]) -> ColumnElement[str]:
-        """Say which of the times cannot be read; empty text where all can."""
-        said: ColumnElement[str] = literal("", Text)
-        for column in columns:
-            why = func.twohop_undated(cast(column, Text), type_=Text)
-            said = said + case((why != "", literal(f"{column.name}: ", Text) + why + "; "), else_="")
-        return said
+    def undated(self, column: Column[Any]) -> ColumnElement[str]:
+        """Say why a time cannot be read; empty text where it can."""
+        return func.twohop_undated(_bytes(column), type_=Text)
+
+    def strange(self, columns: Sequence[Column[Any]]) -> ColumnElement[str]:
+        """Say which texts are not read as they are; empty text where all are."""
+        return _named([(column, func.twohop_strange(_bytes(column), type_=Text)) for column in columns])
 
     def no_date(self, values: Sequence[str]) -> str:
         """Say why none of the values is a date; empty text where one is."""
-        reasons = [self._why(value) for value in values]
-        return reasons[0] if all(reasons) else ""
+        reasons = []
+        for value in values:
+            try:
+                self._read(value)
+            except Unlikely:
+                return ""
+            except Unreadable as error:
+                reasons.append(str(error))
+            else:
+                return ""
+        return reasons[0]
 
     def _read(self, text: str) -> date | datetime | None:
         if len(text) > len("2026-09-02"):
             # The commonest spelling, and by far the fastest to read.
             with suppress(ValueError):
-                return local(datetime.fromisoformat(text), self._zone)
+                found = datetime.fromisoformat(text)
+                if found.year in YEARS:
+                    return local(found, self._zone)
         return read_date(text, self._day_first, self._zone)
 
-    def _fold(self, text: str | None) -> str:
-        return fold(text or "")
+    def _decoded(self, held: bytes | None) -> str:
+        return (held or b"").decode(self._encoding, "replace")
 
-    def _moment(self, text: str | None) -> str | None:
+    def _fold(self, held: bytes | None) -> str:
+        # SQLite's LIKE reads no further than a NUL.
+        return fold(self._decoded(held).replace("\0", " "))
+
+    def _moment(self, held: bytes | None) -> str | None:
         try:
-            found = self._read(text or "")
+            found = self._read(self._decoded(held))
         except Unreadable:
             return None
         return utc(found, self._zone).isoformat(" ", "microseconds") if found else None
 
-    def _when(self, text: str | None) -> str | None:
+    def _when(self, held: bytes | None) -> str | None:
         try:
-            return encode(self._read(text or ""))
+            return encode(self._read(self._decoded(held)))
         except Unreadable:
             return None
 
-    def _why(self, text: str | None) -> str:
+    def _why(self, held: bytes | None) -> str:
         try:
-            self._read(text or "")
+            self._read(self._decoded(held))
         except Unreadable as error:
             return str(error)
         return ""
+
+    def _strange(self, held: bytes | None) -> str:
+        try:
+            text = (held or b"").decode(self._encoding)
+        except UnicodeDecodeError:
+            return f"holds bytes that are not {self._encoding}"
+        return _TOO_LONG if len(text) > LONGEST else ""
 
 
 class Postgresql:
@@ -221,13 +250,16 @@ class Postgresql:
             said = func.to_char(self._utc(column), 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"', type_=Text)
         return case((_within_years(column), said.collate("C")), else_=null())
 
-    def unread(self, columns: Sequence[Column[Any]]) -> ColumnElement[str]:
-        """Say which of the times cannot be read; empty text where all can."""
-        said: ColumnElement[str] = literal("", Text)
-        for column in columns:
-            why = literal(f"{column.name}: its year is not between 1 and 9999; ", Text)
-            said = said + case((column.is_not(None) & ~_within_years(column), why), else_="")
-        return said
+    def undated(self, column: Column[Any]) -> ColumnElement[str]:
+        """Say why a time cannot be read; empty text where it can."""
+        why = f"' is not of a year from {YEARS[0]} to {YEARS[-1]}"
+        said = literal("'", Text) + cast(column, Text) + literal(why, Text)
+        return case((column.is_not(None) & ~_within_years(column), said), else_="")
+
+    def strange(self, columns: Sequence[Column[Any]]) -> ColumnElement[str]:
+        """Say which texts are not read as they are; empty text where all are."""
+        long = [(column, func.length(cast(column, Text)) > LONGEST) for column in columns]
+        return _named([(column, case((is_long, _TOO_LONG), else_="")) for column, is_long in long])
 
     def no_date(self, _values: Sequence[str]) -> str:
         """Say nothing: the column's type says that they are dates."""
@@ -270,4 +302,19 @@ def refuse_writes(engine: Engine, dialect: Dialect, table: Table) -> None:
 
 def _within_years(column: ColumnElement[Any]) -> ColumnElement[bool]:
     """Leave out infinity and years that no date of ours can have."""
-    return column.between(literal_column("'0001-01-02'"), literal_column("'9999-12-30'"))
+    return (column >= literal_column(f"'{YEARS.start}-01-01'")) & (
+        column < literal_column(f"'{YEARS.stop}-01-01'")
+    )
+
+
+def _bytes(column: ColumnElement[Any]) -> ColumnElement[bytes]:
+    """Hand a text to a function as bytes: SQLite's texts may be in no encoding, and Python would refuse the statement."""
+    return cast(cast(column, Text), LargeBinary)
+
+
+def _named(reasons: Sequence[tuple[Column[Any], ColumnElement[str]]]) -> ColumnElement[str]:
+    """Write each reason that is not empty with its column before it and a semicolon behind it."""
+    said: ColumnElement[str] = literal("", Text)
+    for column, why in reasons:
+        said = said + case((why != "", literal(f"{column.name} ", Text) + why + "; "), else_="")
+    return said

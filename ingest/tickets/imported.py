@@ -45,6 +45,8 @@ from ingest.tickets.shape import Shape, column_names
 from ingest.tickets.table import Skipped, read
 
 _BATCH = 500
+_KEPT = ("personal", "unread")
+"""Columns of several values, of which a file replaces those that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,11 @@ class Imported:
             added, changed = _upsert(
                 connection, table, shape, found.good, now.astimezone(UTC).replace(tzinfo=None)
             )
-            marks = {} if skipped else {str(path.absolute()): {"mark": mark, "tickets": len(found.good)}}
+            marks = (
+                {}
+                if skipped or found.unread
+                else {str(path.absolute()): {"mark": mark, "tickets": len(found.good)}}
+            )
             _keep(connection, stored, now.astimezone(self._zone), marks)
         return ImportReport(
             file=path,
@@ -196,7 +202,7 @@ class Imported:
             skipped=skipped,
             guessed=settings if _is_guess(settings, self._given) else None,
             seconds=time.monotonic() - began,
-            notes=found.notes,
+            notes=(*found.notes, *found.unread),
         )
 
     def _mark(self, path: Path) -> str:
@@ -231,6 +237,7 @@ def _table(settings: TicketSettings) -> Table:
         *(words_column(column) for (section, _), column in names.items() if section == "facets"),
         *(Column(column, String(40)) for (section, _), column in names.items() if section != "facets"),
         Column("personal", JSON),
+        Column("unread", JSON),
     )
 
 
@@ -289,13 +296,14 @@ def _upsert(
     added, changed = [], []
     for row in rows:
         before = existing.get(row["number"])
-        personal = {**((before["personal"] if before else None) or {}), **row["personal"]}
-        row["personal"] = {name: value for name, value in personal.items() if value}
+        for kept in _KEPT:
+            values = {**((before[kept] if before else None) or {}), **row[kept]}
+            row[kept] = {name: value for name, value in values.items() if value}
         if before is None:
             texts = dict.fromkeys(("subject", "body", "resolution"), "") | row
             added.append({**row, "folded": _folded(texts), "imported_at": now})
-        elif any(before[name] != value for name, value in row.items() if name != "personal") or (
-            (before["personal"] or {}) != row["personal"]
+        elif any((before[name] or {}) != row[name] for name in _KEPT) or any(
+            before[name] != value for name, value in row.items() if name not in _KEPT
         ):
             changed.append(
                 {**row, "of": row["number"], "folded": _folded({**before, **row}), "imported_at": now}

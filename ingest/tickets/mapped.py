@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -37,10 +37,10 @@ from sqlalchemy.types import Uuid
 from ingest.config import TicketSettings
 from ingest.errors import ConfigError
 from ingest.tickets import engines
-from ingest.tickets.dialects import Dialect, Postgresql, Sqlite, refuse_writes
+from ingest.tickets.dialects import LONGEST, Dialect, Postgresql, Sqlite, refuse_writes
 from ingest.tickets.guess import FIELDS, TIMES
 from ingest.tickets.mapping import columns_named
-from ingest.tickets.shape import Shape, column_names, personal_column
+from ingest.tickets.shape import STRANGE, Shape, column_names, dated, personal_column, unread_column
 
 _SAMPLE = 50
 _TITLE = 80
@@ -147,7 +147,8 @@ class Mapped:
         number = table.c[columns["number"]]
 
         def text(column: str) -> ColumnElement[str]:
-            return func.coalesce(func.trim(cast(table.c[column], Text)), "", type_=Text)
+            held = func.substr(func.trim(cast(table.c[column], Text)), 1, LONGEST)
+            return func.coalesce(held, "", type_=Text)
 
         def field(name: str) -> ColumnElement[str]:
             return text(columns[name]) if name in columns else literal("", Text)
@@ -173,14 +174,10 @@ class Mapped:
         for (section, name), column in self._names.items():
             source = getattr(settings, section)[name]
             found[column] = text(source) if section == "facets" else make.when(table.c[source])
-        found["unread"] = make.unread(
-            [table.c[column] for name, column in columns.items() if name in TIMES]
-            + [
-                table.c[column]
-                for section in ("events", "actions")
-                for column in getattr(settings, section).values()
-            ]
-        )
+        times = dated(settings)
+        found |= {unread_column(at): make.undated(table.c[c]) for at, c in enumerate(times.values())}
+        texts = dict.fromkeys(c for c, _ in columns_named(settings) if c not in times.values())
+        found[STRANGE] = make.strange([table.c[column] for column in texts])
         rows = select(*(value.label(name) for name, value in found.items())).where(number.is_not(None))
         return settings, rows.subquery("tickets")
 
@@ -194,16 +191,13 @@ class Mapped:
                 f"number_pattern {self._settings.number_pattern!r} with the prefixes "
                 f"{', '.join(self._settings.prefixes) or 'none'}; set [tickets] number_pattern and prefixes"
             )
-        for column in self._dated():
+        for column in dated(self._settings).values():
             held = select(cast(table.c[column], Text)).where(table.c[column].is_not(None)).limit(_SAMPLE)
             values = connection.execute(held).scalars().all()
             if values and (reason := self._dialect.no_date(values)):
-                raise ConfigError(f"column {column!r} of {self._given.table!r} holds no dates: {reason}")
-
-    def _dated(self) -> Iterator[str]:
-        yield from (column for name, column in self._settings.columns.items() if name in TIMES)
-        yield from self._settings.events.values()
-        yield from self._settings.actions.values()
+                raise ConfigError(
+                    f"column {column!r} of {self._given.table!r} holds no dates: {reason}; map another column"
+                )
 
 
 def _reflected(connection: Connection, given: TicketSettings) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from ingest.config import TicketSettings
 from ingest.tickets.guess import FIELDS, TIMES
 from ingest.tickets.numbers import Numbers
+from ingest.tickets.shape import dated
 from ingest.tickets.table import Row, Skipped, Table, Unreadable, orders, read_date
 
 _TITLE = 80
@@ -29,12 +30,14 @@ class Record:
     events: Mapping[str, date | datetime | None]
     actions: Mapping[str, date | datetime | None]
     personal: Mapping[str, str]
+    unread: Mapping[str, str]
+    """Each date's name to the reason why it cannot be read, empty where it can."""
 
     def says_the_same(self, other: Record) -> bool:
         """Compare everything but the line."""
         return all(
             getattr(self, name) == getattr(other, name)
-            for name in ("fields", "times", "facets", "events", "actions", "personal")
+            for name in ("fields", "times", "facets", "events", "actions", "personal", "unread")
         )
 
 
@@ -44,27 +47,36 @@ class Records:
 
     good: tuple[Record, ...] = ()
     skipped: tuple[Skipped, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    """Each date that cannot be read, with its line, its column and the reason."""
 
 
 def records(
     table: Table, mapping: TicketSettings, numbers: Numbers, zone: ZoneInfo, day_first: bool | None
 ) -> Records:
-    """Read every row; the first of two different rows with one number counts."""
+    """Read every row; the first of two different rows with one number counts.
+
+    A date that cannot be read leaves its ticket without it, and a note with the reason.
+    """
     at = {name: place for place, name in enumerate(table.header)}
     times = {name: column for name, column in mapping.columns.items() if name in TIMES}
-    dated = {*times.values(), *mapping.events.values(), *mapping.actions.values()}
-    first, notes = orders({name: table.column(name) for name in table.header if name in dated}, day_first)
+    names = {name: column for name, column in dated(mapping).items() if column in at}
+    columns = set(names.values())
+    first, notes = orders({name: table.column(name) for name in table.header if name in columns}, day_first)
 
     def record(row: Row) -> Record:
         def cell(column: str) -> str:
             return row.cells[at[column]]
 
+        reasons: dict[str, str] = {}
+
         def when(column: str) -> date | datetime | None:
             try:
                 return read_date(cell(column), first[column], zone)
             except Unreadable as error:
-                raise Unreadable(f"{column}: {error}") from error
+                reasons[column] = str(error)
+                return None
 
         spelled = cell(mapping.columns["number"])
         number = numbers.canonical(spelled)
@@ -88,6 +100,7 @@ def records(
             {name: when(column) for name, column in mapping.events.items()},
             {name: when(column) for name, column in mapping.actions.items()},
             {column: cell(column) for column in mapping.personal if column in at},
+            {name: reasons.get(column, "") for name, column in names.items()},
         )
 
     good: dict[str, Record] = {}
@@ -103,7 +116,13 @@ def records(
             skipped.append(
                 (row.line, f"number {read.number} is on line {before.line} too, with other content")
             )
-    return Records(tuple(good.values()), tuple(skipped), notes)
+    unread = tuple(
+        f"line {found.line}: {names[name]}: {why}; the ticket was taken without this date, write it like 2026-09-02"
+        for found in good.values()
+        for name, why in found.unread.items()
+        if why
+    )
+    return Records(tuple(good.values()), tuple(skipped), notes, unread)
 
 
 def encode(when: date | datetime | None) -> str | None:
@@ -141,4 +160,5 @@ def columns_of(record: Record, names: Mapping[tuple[str, str], str]) -> dict[str
     row |= {names["events", name]: encode(when) for name, when in record.events.items()}
     row |= {names["actions", name]: encode(when) for name, when in record.actions.items()}
     row["personal"] = dict(record.personal)
+    row["unread"] = dict(record.unread)
     return row

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, FromClause, RowMapping
 from ingest.atoms import words
 from ingest.config import TicketSettings
 from ingest.errors import ConfigError, TwohopError
-from ingest.tickets.guess import FIELDS
+from ingest.tickets.guess import FIELDS, TIMES
 from ingest.tickets.mapping import SECTIONS
 from ingest.tickets.numbers import Numbers
 
@@ -95,6 +95,29 @@ class Shape:
             return row["personal"] or {}
         found = {name: row.get(personal_column(at)) for at, name in enumerate(self.settings.personal)}
         return {name: value for name, value in found.items() if value}
+
+    def unread(self, row: RowMapping) -> Mapping[str, str]:
+        """Return why dates of a row cannot be read, by their names; none where the row was read without the reasons."""
+        if "unread" in row:
+            return row["unread"] or {}
+        found = {name: row.get(unread_column(at)) for at, name in enumerate(dated(self.settings))}
+        return {name: why for name, why in found.items() if why}
+
+
+def dated(settings: TicketSettings) -> dict[str, str]:
+    """Return the columns that hold dates, by the names of events (`opening` too), actions, and `update`."""
+    names = {"opened_at": "opening", "updated_at": "update"}
+    times = {names[field]: settings.columns[field] for field in sorted(TIMES) if field in settings.columns}
+    return {**times, **settings.events, **settings.actions}
+
+
+STRANGE = "unread_text"
+"""The column that says which texts of a row are not read as they are."""
+
+
+def unread_column(at: int) -> str:
+    """Name the column that says why the date of this place in `dated` cannot be read."""
+    return f"unread_{at}"
 
 
 def personal_column(at: int) -> str:

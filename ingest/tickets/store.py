@@ -28,7 +28,7 @@ from ingest.tickets.mapped import Mapped
 from ingest.tickets.names import Known, ordered
 from ingest.tickets.numbers import Mention
 from ingest.tickets.rows import decode
-from ingest.tickets.shape import Shape
+from ingest.tickets.shape import STRANGE, Shape, dated
 from ingest.tickets.table import CONTROL
 from ingest.types import Ticket
 
@@ -222,20 +222,16 @@ class TicketStore:
             for number, times in seen.items()
             if number and times > 1
         )
-        unread = [rows.c.unread] if "unread" in rows.c else []
+        unfit = [column for column in rows.c if column.name.startswith("unread_")]
         for batch in batches(list(keys)):
-            query = select(*shape.public, *unread).where(shape.key.in_([keys[number] for number in batch]))
+            query = select(*shape.public, *unfit).where(shape.key.in_([keys[number] for number in batch]))
             with self._reading() as connection:
                 read = connection.execute(query).mappings().all()
             by_number = {shape.numbers.canonical(row["number"]): row for row in read}
             for number in batch:
                 if row := by_number.get(number):
-                    ticket = self._ticket(shape, row)
-                    yield (
-                        Failed(f"tickets:{number}", row["unread"].rstrip("; "))
-                        if row.get("unread")
-                        else ticket
-                    )
+                    reason = _unfit(shape, row)
+                    yield Failed(f"tickets:{number}", reason) if reason else self._ticket(shape, row)
 
     def import_csv(self, path: Path, now: datetime, *, anew: bool = True) -> ImportReport:
         """Import a ticket file in one transaction; a bad row is named and skipped.
@@ -314,9 +310,17 @@ class TicketStore:
             events={**dates("events"), **({"opening": opened} if opened else {})},
             actions=dates("actions"),
             personal=shape.personal(row),
+            unread=shape.unread(row),
             readers=frozenset(shape.settings.readers),
             imported_at=moment("imported_at"),
         )
+
+
+def _unfit(shape: Shape, row: RowMapping) -> str:
+    """Say which values of a company's row cannot be read as they are; empty text where all can."""
+    columns = dated(shape.settings)
+    reasons = [f"{columns[name]}: {why}; " for name, why in shape.unread(row).items()]
+    return "".join([*reasons, row.get(STRANGE) or ""]).rstrip("; ")
 
 
 def _text(held: str) -> str:

@@ -23,6 +23,8 @@ _DELIMITERS = ",;\t|"
 _LARGEST_CELL = 10_000_000
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _LONGEST_DATE = 60
+YEARS = range(1900, 3000)
+"""The years that a date may be of: others stand for "none" and "never", and a deadline from them may be no date at all."""
 NOTHING = frozenset(
     {"", "-", "–", "—", "n/a", "na", "null", "none", "nat", "nan", "0000-00-00", "0000-00-00 00:00:00"}
 )
@@ -221,6 +223,10 @@ class Unreadable(ValueError):
     """A date that cannot be read; the text says why."""
 
 
+class Unlikely(Unreadable):
+    """A date of a year that stands for "none" or "never"."""
+
+
 def read_date(text: str, day_first: bool | None, zone: ZoneInfo) -> date | datetime | None:
     """Read one date or date with time; None for an empty cell.
 
@@ -230,7 +236,9 @@ def read_date(text: str, day_first: bool | None, zone: ZoneInfo) -> date | datet
     Raises:
         Unreadable: it is no date, or no date that exists.
     """
-    plain = re.sub(r"\s+", " ", fold(text.strip()))
+    if len(text := text.strip()) > _LONGEST_DATE:
+        raise Unreadable(f"{text[:_LONGEST_DATE]!r}… is too long for a date")
+    plain = re.sub(r"\s+", " ", fold(text))
     if plain in NOTHING:
         return None
     for pattern in _DATES:
@@ -238,7 +246,7 @@ def read_date(text: str, day_first: bool | None, zone: ZoneInfo) -> date | datet
             day = _day(text, match, day_first)
             rest = plain[match.end() :]
             return _with_time(text, day, rest, zone) if rest else day
-    raise Unreadable(f"{text!r} is not a date; write it like 2026-09-02 or 2026-09-02 10:14")
+    raise Unreadable(f"{text!r} is not a date")
 
 
 def looks_dated(text: str) -> bool:
@@ -261,13 +269,13 @@ def _day(text: str, match: re.Match[str], day_first: bool | None) -> date:
         elif second > 12:
             day_first = False
         elif day_first is None and first != second:
-            raise Unreadable(
-                f"{text!r} can be read two ways, and the column holds both; write it like 2026-09-02"
-            )
+            raise Unreadable(f"{text!r} can be read two ways, and tickets.day_first is not set")
         day, month = (first, second) if day_first else (second, first)
     else:
         month = int(groups["m"]) if "m" in groups else MONTHS[groups["month"]]
         day = int(groups["d"])
+    if int(groups["y"]) not in YEARS:
+        raise Unlikely(f"{text!r} is not of a year from {YEARS[0]} to {YEARS[-1]}")
     try:
         return date(int(groups["y"]), month, day)
     except ValueError as error:
@@ -277,7 +285,7 @@ def _day(text: str, match: re.Match[str], day_first: bool | None) -> date:
 def _with_time(text: str, day: date, rest: str, zone: ZoneInfo) -> datetime:
     match = _TIME.fullmatch(rest)
     if match is None:
-        raise Unreadable(f"{text!r} is not a date with a time; write it like 2026-09-02 10:14")
+        raise Unreadable(f"{text!r} is not a date with a time")
     hour = int(match["hour"])
     if match["half"]:
         if not 1 <= hour <= 12:
@@ -338,7 +346,7 @@ def orders(
     """Decide for each date column whether days come first, and say where it was only assumed.
 
     A column's own unambiguous values decide; then the setting, if somebody gave it; then what the other
-    columns of the file agree on; then months come first.
+    columns of the file agree on; then months come first. In a column that holds both only the setting decides.
     """
     found = {name: order_of(cells) for name, cells in columns.items()}
     others = {order.day_first for order in found.values() if order.decided}
@@ -350,4 +358,10 @@ def orders(
         for name, order in found.items()
         if order.doubtful and not order.decided and setting is None and shared is None
     )
-    return {name: order.day_first if order.decided else assumed for name, order in found.items()}, notes
+
+    def first(order: Order) -> bool | None:
+        if order.day_first is not None:
+            return order.day_first
+        return setting if order.decided else assumed
+
+    return {name: first(order) for name, order in found.items()}, notes

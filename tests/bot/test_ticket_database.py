@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -395,6 +396,57 @@ def test_rows_that_cannot_be_tickets_are_told_to_the_index_run_by_their_number(
     odd = store.get("4815", SUPPORT)
     assert odd is not None
     assert "charge" not in odd.events
+    assert odd.unread["charge"].startswith("'soon' is" if company.sqlite else "'infinity' is")
+
+
+POISON = {
+    "bytes that are no text": ("details = CAST(x'47e9' AS TEXT)", "details holds bytes that are not UTF-8"),
+    "a name of such bytes": ("\"client name\" = CAST(x'47e9' AS TEXT)", "client name holds bytes"),
+    "a date of such bytes": ("charged = CAST(x'e9e9' AS TEXT)", "charged: '\ufffd\ufffd' is not a date"),
+    "binary data as a date": ("charged = x'00ff'", "charged: '\\x00\ufffd' is not a date"),
+    "a NUL in a text": ("details = 'a' || char(0) || 'zebra'", ""),
+    "a text of megabytes": (
+        "details = replace(hex(zeroblob(3000000)), '0', 'z')",
+        "details is longer than 100000 characters",
+    ),
+    "a date before any calendar": ("created = '0001-01-01T00:00:00+00:00'", "created: '0001-01-01T00"),
+    "a date that means never": ("charged = '9999-12-31T23:59:59-12:00'", "charged: '9999-12-31T23"),
+    "a date of megabytes": ("charged = replace(hex(zeroblob(3000000)), '0', 'z')", "is too long for a date"),
+    "a number for a date": ("charged = 1e300", "charged: '1.0e+300' is not a date"),
+}
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("poison", "reason"), POISON.values(), ids=POISON)
+def test_one_row_that_cannot_be_read_is_named_and_takes_no_other_down(
+    company: Company, opened: Callable[..., TicketStore], poison: str, reason: str
+) -> None:
+    company.fill([case(4812, details="the zebra", charged="2026-08-14"), case(4813, charged="2026-08-14")])
+    company.run(f"UPDATE {company.table} SET {poison.replace(':', chr(92) + ':')} WHERE case_no = 4813")
+    store = opened()
+    assert "4812" in [t.number for t in store.find(TicketFilter(text="zebra"), SUPPORT).tickets]
+    assert store.find(TicketFilter(has="charge", order="updated", count_by="customer"), SUPPORT).total >= 1
+    assert store.get("4813", SUPPORT) is not None
+    found = list(store.all_for_index(NOW))
+    assert "4812" in [t.number for t in found if not isinstance(t, Failed)]
+    reasons = {f.uri: f.reason for f in found if isinstance(f, Failed)}
+    assert reasons.keys() == ({"tickets:4813"} if reason else set())
+    assert reason in reasons.get("tickets:4813", "")
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_database_in_another_encoding_is_read(
+    company: Company, opened: Callable[..., TicketStore], tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "database.db")) as made:
+        made.execute("PRAGMA encoding = 'UTF-16le'")
+        made.execute("VACUUM")
+    company.fill([case(4812, title="Facturación", charged="2026-08-14")])
+    store = opened()
+    assert store.find(TicketFilter(text="facturacion"), SUPPORT).total == 1
+    (ticket,) = store.all_for_index(NOW)
+    assert not isinstance(ticket, Failed)
+    assert ticket.events["charge"] == date(2026, 8, 14)
 
 
 def test_numbers_that_stand_twice_are_a_problem_that_the_doctor_names(
@@ -602,3 +654,63 @@ def test_the_doctor_tells_what_was_found(company: Company, tmp_path: Path) -> No
     for needed in (f"{company.table}, only read", "1 customers", "number = case_no", "facets: plan = tier"):
         assert needed in line, line
     assert ("warning: the account" in line) is not company.sqlite
+
+
+RETURNS = "# Returns\n\nGoods can be returned within 30 days of delivery.\n"
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("events", "why"),
+    [
+        (
+            {"delivered": "01/08/2026", "asked": "2026-08-20"},
+            "the delivery.*'01/08/2026' can be read two ways",
+        ),
+        ({"delivered": "not a date", "asked": "2026-08-20"}, "the delivery.*'not a date' is not a date"),
+        (
+            {"delivered": "2026-08-01", "asked": "9999-12-31"},
+            "the return request.*'9999-12-31' is not of a year",
+        ),
+        ({"delivered": None, "asked": "2026-08-20"}, "the delivery is not in ticket"),
+    ],
+)
+@pytest.mark.parametrize("imported", [False, True])
+async def test_a_date_that_is_there_and_cannot_be_read_is_said_in_place_of_a_verdict(
+    company: Company, tmp_path: Path, events: dict[str, str | None], why: str, imported: bool
+) -> None:
+    dated: Rows = [
+        {"delivered": "31/12/2025", "asked": "2026-01-02"},
+        {"delivered": "12/31/2025", "asked": None},
+    ]
+    rows = [
+        {
+            "number": 7000 + at,
+            "status": "open",
+            "subject": "Return of a lamp",
+            "body": "Can it go back?",
+            **of,
+        }
+        for at, of in enumerate([*dated, events])
+    ]
+    mapping: dict[str, Any] = {"events": {"delivery": "delivered"}, "actions": {"return request": "asked"}}
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "returns.md").write_text(RETURNS)
+    settings = Settings(data=tmp_path / "data", sources=SourceSettings(paths=(tmp_path / "docs",)))
+    if imported:
+        file = tmp_path / "tickets.csv"
+        with file.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        tickets: dict[str, Any] = {"tickets": TicketSettings(csv=(file,), **mapping)}
+    else:
+        company.fill(rows)
+        mapped = TicketSettings(table=company.table, **mapping)
+        tickets = {"tickets": mapped, "tickets_database_url": company.url}
+    made = prepared(settings.model_copy(update=tickets), HashingEmbedder())
+    answered = await answer(made, "Can the goods on ticket 7002 still be returned?")
+    made.close()
+    assert answered.verdict is not None, answered.text
+    assert answered.verdict.decision == "undecided", answered.text
+    assert re.search(why, answered.text), answered.text
