@@ -83,7 +83,7 @@ def _same(claim: str, unit: Unit) -> bool:
     Numbers and dates are compared by value. What limits a statement ("only", "if", "not") can so not be lost, and no two
     of its parts can change places. Under a heading that denies ("What is not in the export") nothing says it alone.
     """
-    if negated(unit.place):
+    if unit.item.kind == "doc" and negated(unit.place):
         return False
     said, stated = _tokens(claim), _tokens(unit.text)
     if said == stated:

@@ -183,15 +183,15 @@ async def test_a_bad_draft_is_repaired_once(sample: Desk) -> None:
         item = next(i for m in messages for i in m.evidence if "valid for 7 days" in i.text)
         return says(f"The link is valid for 7 days [{item.n}].")
 
-    model = ScriptedModel(says("The link is valid for 99 days [1]."), right_one)
+    model = ScriptedModel(says("Zeppelins fly for 99 days [1]."), right_one)
     answered = await posed(sample, EXPORT, model)
     model.done()
-    assert answered.text == "The link is valid for 7 days [1]."
+    assert "valid for 7 days" in answered.text
     assert any("99 days" in reason for reason in answered.rejected)
 
 
 async def test_a_bad_repair_leaves_the_quotation(sample: Desk) -> None:
-    bad = says("The link is valid for 99 days [1].")
+    bad = says("Zeppelins fly for 99 days [1].")
     model = ScriptedModel(bad, bad)
     answered = await posed(sample, EXPORT, model)
     model.done()
