@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_origin
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -17,6 +18,7 @@ from ingest.config import (
     ChunkSettings,
     ElasticsearchSettings,
     EmbeddingSettings,
+    Name,
     Section,
     SourceSettings,
     TicketSettings,
@@ -43,7 +45,10 @@ VENDOR_NAMES: Mapping[str, str] = {
 SECRETS = frozenset({"openai_api_key", "slack_bot_token", "slack_app_token", "slack_signing_secret"})
 
 
-_NOT_SHOWN = SECRETS | {f"elasticsearch{of}" for of in ("", ".url", ".api_key", ".password")}
+_NOT_SHOWN = SECRETS | {f"elasticsearch{of}" for of in ("", ".api_key", ".password")}
+"""What no message holds; a section holds its secrets."""
+_PLAIN_ADDRESS = r"(\w+://)?[\w-]+((\.[\w-]+)+(:\d{1,5})?|:\d{1,5})/?"
+"""An address that can hold neither a password nor a key."""
 
 
 class LimitSettings(Section):
@@ -84,7 +89,7 @@ class RetrievalSettings(Section):
 class AccessSettings(Section):
     """Who belongs to which group; every group is a reader label."""
 
-    groups: dict[str, tuple[str, ...]] = {}
+    groups: dict[Name, tuple[Name, ...]] = {}
     """Reader label to user ids, for example `support = ["U012AB3CD"]`."""
     terminal_user: str = "terminal"
     """Name of whoever asks in the terminal; in the support group unless `--as` names somebody else."""
@@ -93,9 +98,9 @@ class AccessSettings(Section):
 class SlackSettings(Section):
     """How questions of Slack are answered."""
 
-    admins: tuple[str, ...] = ()
+    admins: tuple[Name, ...] = ()
     """User ids that may start an index run with `/twohop reindex`, for example `["U012AB3CD"]`."""
-    shared_channels: tuple[str, ...] = ()
+    shared_channels: tuple[Name, ...] = ()
     """Ids of channels shared with other organisations in which members are answered all the same; outsiders read along."""
     parallel: Annotated[int, Field(ge=1, le=100)] = 4
     """Most questions answered at the same time, each in a thread of its own."""
@@ -112,7 +117,7 @@ class SyncSettings(Section):
 
     every_minutes: Annotated[float, Field(ge=0)] = 60.0
     """Minutes between two index runs; 0 leaves them to `/twohop reindex` and `twohop index`."""
-    schedule: dict[str, str] = {}
+    schedule: dict[Name, Name] = {}
     """Source to a time of its own: minutes (`15`) or a cron line in the desk's zone (`0 3 * * mon-fri`); `tickets` are one too."""
     jitter_seconds: Annotated[float, Field(ge=0)] = 60.0
     """Longest random delay of an index run, and at most a tenth of its interval."""
@@ -142,7 +147,7 @@ class HealthSettings(Section):
 class WordSettings(Section):
     """Words of the trade, beyond what the tickets and documents teach."""
 
-    synonyms: dict[str, tuple[str, ...]] = {
+    synonyms: dict[Name, tuple[Name, ...]] = {
         "refund": (
             "money back",
             "pay back",
@@ -276,24 +281,57 @@ def load(file: Path | None, environ: Mapping[str, str] | None = None) -> Setting
             section, dot, key = setting.rpartition(".")
             (values.setdefault(section, {}) if dot else values)[key] = environ[name]
     _refuse_unknown(environ)
+    _refuse_no_json(environ)
     try:
         return Settings(**values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        # The whole section holds its secrets, and an address may hold a password.
-        given = "********" if where in _NOT_SHOWN else repr(first.get("input"))
+        value = first.get("input")
+        hidden = where in _NOT_SHOWN
+        if where == "elasticsearch.url":
+            hidden = not re.fullmatch(_PLAIN_ADDRESS, str(value))
+        given = "********" if hidden else repr(value)
         raise ConfigError(
-            f"setting {where} = {given} cannot be used: {first['msg']}; see the settings table in README.md"
+            f"setting {where} = {given} cannot be used: {first['msg'].removeprefix('Value error, ')}; see the settings table in README.md"
         ) from error
+
+
+def _named(environ: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each name of ours with its path in the settings."""
+    for name in environ:
+        if name.startswith("TWOHOP_"):
+            yield name, name.removeprefix("TWOHOP_").lower().split("__")
+
+
+def _refuse_no_json(environ: Mapping[str, str]) -> None:
+    """Refuse a list or a table that is not written as JSON, which the settings library only names by its section."""
+    for name, path in _named(environ):
+        field = Settings.model_fields.get(path[0])
+        inner = getattr(field.annotation, "model_fields", {}) if field else {}
+        if len(path) == 2:
+            kind = get_origin(inner[path[1]].annotation)
+        else:
+            kind = dict if inner and len(path) == 1 else None
+        if kind not in (dict, tuple):
+            continue
+        wanted = list if kind is tuple else dict
+        try:
+            fits = isinstance(json.loads(environ[name]), wanted)
+        except ValueError:
+            fits = False
+        if not fits:
+            given = "********" if path == ["elasticsearch"] else repr(environ[name])
+            example = '["first", "second"]' if wanted is list else '{"name": "value"}'
+            raise ConfigError(
+                f"{name} = {given} cannot be used: it is not a JSON {'list' if wanted is list else 'object'}; "
+                f"write it as {name}='{example}', or set it in twohop.toml"
+            )
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
     known = set(Settings.model_fields) | {"config"}
-    for name in environ:
-        if not name.startswith("TWOHOP_"):
-            continue
-        path = name.removeprefix("TWOHOP_").lower().split("__")
+    for name, path in _named(environ):
         section = Settings.model_fields.get(path[0])
         inner = getattr(section.annotation, "model_fields", None) if section else None
         if path[0] not in known or (len(path) > 1 and (inner is None or path[1] not in inner)):

@@ -18,6 +18,7 @@ from bot.metrics import Metrics, Part
 from bot.store import Inbox
 from ingest.errors import ConfigError, TwohopError
 from ingest.runs import Runs
+from ingest.schedule import EVERYTHING
 from ingest.types import Where
 
 _LOOK_SECONDS = 2.0
@@ -44,13 +45,17 @@ def looks(desk: Desk, inbox: Inbox, runs: Runs, metrics: Metrics) -> dict[str, L
 
     def index() -> Part:
         late, ended = runs.alarms(), runs.succeeded_at()
+        if ended is None and (first := runs.running()) and first.kind != "rollback":
+            said = f"first run under way, {first.stage or 'it begins'}: {first.done} documents"
+            return Part(True, said, {"index_late": 0, "index_runs": runs.counts()})
+        named = ("the sources" if name == EVERYTHING else name for name in late)
         age = max(0.0, runs.now() - ended) if ended else None
         said = (
             f"last read to its end {age:.0f} s ago" if age is not None else "never read to its end by a run"
         )
         return Part(
             not late,
-            f"late: {', '.join(late)}; {said}; see `twohop index history`" if late else said,
+            f"late: {', '.join(named)}; {said}; see `twohop index history`" if late else said,
             {
                 "index_late": len(late),
                 "index_runs": runs.counts(),

@@ -8,11 +8,21 @@ from pathlib import Path
 from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from ingest.types import Authority
 
 BUNDLED_MODEL = "all-MiniLM-L6-v2"
+
+
+def _not_empty(value: str) -> str:
+    if not value.strip():
+        raise ValueError("it is empty; write a text or take the entry out")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_not_empty)]
+"""An entry of a list or of a table, which is never empty."""
 
 
 class Section(BaseModel):
@@ -30,9 +40,9 @@ class SourceSettings(Section):
     """Prefix of citation links, for example `https://help.example.com/`; empty links to the file itself."""
     max_bytes: Annotated[int, Field(gt=0)] = 10_000_000
     """Larger files are reported and skipped."""
-    readers: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = {}
+    readers: dict[Name, Annotated[tuple[Name, ...], Field(min_length=1)]] = {}
     """Path glob to reader labels, for documents whose front matter names none; the first match wins."""
-    authority: dict[str, Authority] = {}
+    authority: dict[Name, Authority] = {}
     """Path glob to the kind of text (`terms`, `policy`, `help`, `faq`, `chat`); front matter wins."""
 
 
@@ -73,6 +83,8 @@ class ElasticsearchSettings(Section):
     """Name of the alias, and beginning of the names of all indices; two bots on one cluster need two."""
     language: Annotated[str, Field(pattern=r"^[a-z_0-9]+$")] = "english"
     """Stemmer of the texts, by Elasticsearch's name (`english`, `light_german`, `light_spanish`); another one needs a rebuild."""
+    timeout_seconds: Annotated[float, Field(gt=0)] = 4.0
+    """Longest time that a question waits for one search; an index run waits longer."""
 
     @field_validator("url")
     @classmethod
@@ -140,23 +152,23 @@ class TicketSettings(Section):
     """Longest time for a connection to `TICKETS_DATABASE_URL`, and for a statement there."""
     stale_after_hours: Annotated[float, Field(ge=0)] = 72.0
     """An answer from tickets says of when they are if that is longer ago: the last import, or the newest update; 0 never does."""
-    prefixes: tuple[str, ...] = ("TCK-",)
+    prefixes: tuple[Name, ...] = ("TCK-",)
     """What people write before a ticket number; `#` always works."""
     number_pattern: str = r"\d{3,7}"
     """Regular expression of a number without its prefix."""
-    columns: dict[str, str] = {}
+    columns: dict[Name, Name] = {}
     """Fixed field (number, customer, status, priority, assignee, subject, body, resolution, opened_at, updated_at) to column."""
-    facets: dict[str, str] = {}
+    facets: dict[Name, Name] = {}
     """Facet name to column: what the company keys its rules by (plan, billing, product, region, …)."""
-    events: dict[str, str] = {}
+    events: dict[Name, Name] = {}
     """Anchor name to column: what happened to the customer (`charge = "charged_on"`)."""
-    actions: dict[str, str] = {}
+    actions: dict[Name, Name] = {}
     """Action name to column: what somebody did (`"refund request" = "refund_requested_on"`)."""
-    personal: tuple[str, ...] = ()
+    personal: tuple[Name, ...] = ()
     """Columns with personal data: kept out of prompts and of the index."""
     day_first: bool = False
     """How to read 02/09/2025; an unambiguous column overrides it."""
-    readers: tuple[str, ...] = ("support",)
+    readers: tuple[Name, ...] = ("support",)
     """Who may read tickets."""
     index_max_age_days: Annotated[int, Field(gt=0)] = 1095
     """Older tickets are not searched by similarity; they stay in SQL."""

@@ -11,7 +11,7 @@ import os
 import random
 import re
 import signal
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
@@ -179,6 +179,10 @@ def _report(out: str) -> Mapping[str, Any] | None:
     return None
 
 
+EVERYTHING = "*"
+"""The plan of all sources that have none of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """When something is run: `name` tells one plan from another, in every process alike."""
@@ -308,6 +312,12 @@ class Schedule:
             _log.error("the index run failed after %.1f s: %s", run.seconds, run.reason)
 
 
+def check(plans: Iterable[Plan], zone: tzinfo = UTC) -> None:
+    """Raise ConfigError for a plan that is none."""
+    for plan in plans:
+        _trigger(plan, zone)
+
+
 def _trigger(plan: Plan, zone: tzinfo) -> Any:
     """Return the APScheduler trigger of a plan; raises ConfigError naming it."""
     try:
@@ -318,7 +328,10 @@ def _trigger(plan: Plan, zone: tzinfo) -> Any:
             if trigger.get_next_fire_time(None, datetime.now(UTC)) is None:
                 raise ValueError("it is never due")
             return trigger
-        minutes = float(plan.when)
+        try:
+            minutes = float(plan.when)
+        except ValueError as error:
+            raise ValueError("it is neither a number nor five fields") from error
         if not (math.isfinite(minutes) and minutes > 0):
             raise ValueError("it is not more than 0 minutes")
         return IntervalTrigger(
@@ -326,6 +339,6 @@ def _trigger(plan: Plan, zone: tzinfo) -> Any:
         )
     except (ValueError, OverflowError) as error:
         raise ConfigError(
-            f"{plan.when!r} cannot be scheduled ({error}); write minutes, such as 15, or a cron line, such as "
-            f"0 3 * * mon-fri"
+            f"{plan.when!r} cannot be scheduled for {plan.name!r} ({error}); write in sync.schedule minutes, such as 15, "
+            f"or a cron line, such as 0 3 * * mon-fri"
         ) from error

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -30,13 +32,13 @@ def doctor(config: Config = None) -> None:
     for name, value in settings.model_dump(mode="json").items():
         shown = "********" if name in SECRETS and value else json.dumps(value, ensure_ascii=False)
         # A password may also stand in an address.
-        shown = re.sub(r"(://[^:/@\s\"]*:)[^@/\s\"]+@", r"\1********@", shown)
+        shown = re.sub(r"(://[^:/@\s\"]*:)[^\s\"]+@|((?:ssl)?password=)[^&\s\"]+", lambda m: f"{m[1]}********@" if m[1] else f"{m[2]}********", shown)
         out.print(f"  {name} = {shown}", markup=False)
     for line in unused(settings):
         out.print(f"note: {line}", markup=False)
     loading()
     failed = False
-    for name, probe in _probes(settings):
+    for name, probe in probes(settings):
         try:
             out.print(f"ok    {name}: {probe()}", style="green", markup=False)
         except TwohopError as error:
@@ -46,7 +48,8 @@ def doctor(config: Config = None) -> None:
         raise typer.Exit(1)
 
 
-def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
+def probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield what is looked at: its name, and what looks at it and returns how it is; raises TwohopError otherwise."""
     from ingest.embed import SentenceTransformerEmbedder
 
     embedder = SentenceTransformerEmbedder(settings.embedding)
@@ -79,6 +82,10 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     def ticket_table() -> str:
         from bot.app import ticket_store
 
+        if missing := [str(path) for path in settings.tickets.csv if not path.is_file()]:
+            raise TwohopError(
+                f"[tickets] csv names {', '.join(map(repr, missing))}, which is no file; mend the path"
+            )
         with closing(ticket_store(settings)) as store:
             if problems := store.problems():
                 raise TwohopError("; ".join(problems))
@@ -96,6 +103,27 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
         finally:
             wire.close()
 
+    def schedule() -> str:
+        from bot.app import source_names
+        from bot.slack.reindex import check_plans
+        from ingest.schedule import EVERYTHING
+
+        plans = check_plans(settings.sync, source_names(settings), ZoneInfo(settings.calendar.zone))
+        named = ((plan, "every other source" if plan.name == EVERYTHING else plan.name) for plan in plans)
+        return "; ".join(f"{name}: {plan.when}" for plan, name in named) or "none, runs are started by hand"
+
+    def golden_questions(file: Path) -> str:
+        from bot import golden
+        from bot.app import build
+
+        if settings.index == "sqlite" and not embedded(settings).is_file():
+            return f"{len(golden.read(file))}; nothing is indexed yet to look for their documents"
+        with closing(build(settings, embedder)) as desk:
+            return f"{len(desk.golden_questions())}, all of their documents are indexed"
+
+    yield "schedule", schedule
+    if settings.sync.golden:
+        yield "golden questions", partial(golden_questions, settings.sync.golden)
     yield "embedding model", model
     if settings.index == "elastic":
         yield "Elasticsearch", elasticsearch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, cast
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -51,6 +53,17 @@ def _say(line: str) -> None:
     err.print(line, markup=False)
 
 
+def _check(settings: Settings) -> None:
+    """Raise ConfigError where a later index run could not go as the settings say, before anything is loaded."""
+    from bot import golden
+    from bot.app import source_names
+    from bot.slack.reindex import check_plans
+
+    check_plans(settings.sync, source_names(settings), ZoneInfo(settings.calendar.zone))
+    if settings.sync.golden:
+        golden.read(settings.sync.golden)
+
+
 @contextmanager
 def _serving(
     settings: Settings, is_sample: bool, config: Path | None
@@ -67,8 +80,11 @@ def _serving(
     else:
         reindex = [sys.executable, "-m", "bot.cli", "index", "--json"]
         reindex += ["--config", str(config.absolute())] if config else []
+    _check(settings)
     loading()
     with opened(settings, rebuild=is_sample) as desk:
         if is_sample:
             prepare(desk)
         yield desk, reindex
+    # Everything is closed. Python would now walk PyTorch's objects for seconds, and whoever stops a container waits ten.
+    gc.freeze()

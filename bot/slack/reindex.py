@@ -18,13 +18,11 @@ from bot.slack.worker import UNREACHABLE, code
 from bot.store import Inbox
 from ingest.errors import ConfigError
 from ingest.runs import Run, Runs, State
-from ingest.schedule import ChildRun, Plan, Schedule, run_child
+from ingest.schedule import EVERYTHING, ChildRun, Plan, Schedule, check, run_child
 
 _SHOWN_SKIPS = 10
 _MOST_REASON = 500
 _POSTS = 4
-_EVERYTHING = "*"
-"""The plan of all sources that have none of their own."""
 _BUSY_SECONDS = 5.0
 _SETTLING_SECONDS = 900.0
 """How long a bot that was just started has to catch up before it raises an alarm."""
@@ -69,11 +67,12 @@ class IndexRuns:
         self._zone = zone
         self._tasks: set[asyncio.Task[ChildRun]] = set()
         self._own = frozenset(settings.schedule)
-        plans = [Plan(name, when) for name, when in settings.schedule.items()]
-        if settings.every_minutes:
-            plans.append(Plan(_EVERYTHING, str(settings.every_minutes)))
+        self._settings = settings
         self._schedule = Schedule(
-            self._by_clock, plans if argv else (), zone=zone, jitter_seconds=settings.jitter_seconds
+            self._by_clock,
+            _plans(settings) if argv else (),
+            zone=zone,
+            jitter_seconds=settings.jitter_seconds,
         )
         self._up_since = runs.now()
 
@@ -83,10 +82,8 @@ class IndexRuns:
         Raises ConfigError where a plan is for a source that is not there.
         """
         known = await self._run(self._sources)
-        if self._argv and (unknown := self._own - set(known)):
-            raise ConfigError(
-                f"sync.schedule names {sorted(unknown)[0]!r}; the sources are {', '.join(known)}"
-            )
+        if self._argv:
+            check_plans(self._settings, known, self._zone)
         if now and self._argv and (run := await self._run(lambda: self._runs.start("sync", why="schedule"))):
             self._begin(run)
             self._schedule.start()
@@ -181,7 +178,7 @@ class IndexRuns:
 
     def _of(self, plan: Plan) -> Sequence[str]:
         """Return the sources of a plan; none means all, with what is no longer a source taken out."""
-        if plan.name != _EVERYTHING:
+        if plan.name != EVERYTHING:
             return (plan.name,)
         return [name for name in self._sources() if name not in self._own] if self._own else ()
 
@@ -218,7 +215,12 @@ class IndexRuns:
             await self._close(run, "cancelled", "the bot was stopped", None)
             raise
         if not child.ok:
-            _log.error("index run %s failed: %s\n%s", run.id, child.reason, child.output)
+            *before, last = child.output.split("\n")
+            # The reason ends with the last line, unless it is another one.
+            lines = before if child.reason.endswith(last.strip()) else [*before, last]
+            _log.error("index run %s failed: %s", run.id, "\n".join([child.reason, *lines]))
+        for note in (child.report or {}).get("notes", ()):
+            _log.warning("index run %s: %s", run.id, note)
         failures = [str(one) for one in (child.report or {}).get("failures", ())]
         why = "" if child.ok else "; ".join(failures) or child.reason
         await self._close(run, "complete" if child.ok else "failed", why, child.report)
@@ -251,9 +253,25 @@ class IndexRuns:
         return f"{datetime.fromtimestamp(seconds, self._zone):%d %B, %H:%M}"
 
 
+def _plans(settings: SyncSettings) -> tuple[Plan, ...]:
+    own = tuple(Plan(name, when) for name, when in settings.schedule.items())
+    return (*own, Plan(EVERYTHING, str(settings.every_minutes))) if settings.every_minutes else own
+
+
+def check_plans(settings: SyncSettings, sources: Collection[str], zone: tzinfo) -> tuple[Plan, ...]:
+    """Return when what is read; raises ConfigError for a time that is none, and for a source that is not there."""
+    if unknown := sorted(settings.schedule.keys() - set(sources)):
+        raise ConfigError(
+            f"sync.schedule names {unknown[0]!r}; the sources are {', '.join(sources)}: name one of them"
+        )
+    plans = _plans(settings)
+    check(plans, zone)
+    return plans
+
+
 def late_said(plan: Plan, latest: Run | None) -> str:
     """Return the alarm: what is late, how the latest run ended, and the next step."""
-    what = "the sources" if plan.name == _EVERYTHING else f"the source {plan.name!r}"
+    what = "the sources" if plan.name == EVERYTHING else f"the source {plan.name!r}"
     how = f"every {float(plan.when):g} minutes" if " " not in plan.when.strip() else f"at {plan.when!r}"
     ended = (
         f" The latest run is {latest.state}{f': {latest.failure[:_MOST_REASON]}' if latest.failure else ''}."

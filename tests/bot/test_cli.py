@@ -15,6 +15,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from bot.cli import app, main
+from bot.cli.doctor import probes
 from bot.config import load
 from bot.store.state import opened
 from ingest.errors import ConfigError
@@ -524,6 +525,38 @@ def test_an_unknown_setting_is_named(
         ("TWOHOP_TICKETS__NUMBER_PATTERN", r"\d*", r"number_pattern '\\d*' fits an empty number"),
         ("TWOHOP_SOURCES__READERS", '{"internal/*": []}', "sources.readers.internal/* = []"),
         ("TWOHOP_LIMITS__SECONDS", "inf", "limits.seconds = 'inf'"),
+        (
+            "TWOHOP_SYNC__SCHEDULE",
+            "docs=15",
+            "TWOHOP_SYNC__SCHEDULE = 'docs=15' cannot be used: it is not a JSON object;",
+        ),
+        ("TWOHOP_SLACK__ADMINS", "U1", 'write it as TWOHOP_SLACK__ADMINS=\'["first", "second"]\''),
+        (
+            "TWOHOP_SLACK__ADMINS",
+            '"U1"',
+            "TWOHOP_SLACK__ADMINS = '\"U1\"' cannot be used: it is not a JSON list;",
+        ),
+        ("TWOHOP_SYNC", "15", "TWOHOP_SYNC = '15' cannot be used: it is not a JSON object;"),
+        (
+            "TWOHOP_ELASTICSEARCH",
+            "{key",
+            "TWOHOP_ELASTICSEARCH = ******** cannot be used: it is not a JSON object;",
+        ),
+        (
+            "ELASTICSEARCH_URL",
+            "127.0.0.1:9200",
+            "elasticsearch.url = '127.0.0.1:9200' cannot be used: write it as https://",
+        ),
+        (
+            "TWOHOP_TICKETS__PREFIXES",
+            '[""]',
+            "tickets.prefixes.0 = '' cannot be used: it is empty; write a text or take",
+        ),
+        (
+            "TWOHOP_ACCESS__GROUPS",
+            '{"support": [" "]}',
+            "access.groups.support.0 = ' ' cannot be used: it is empty;",
+        ),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_at_the_start(
@@ -533,6 +566,51 @@ def test_a_setting_that_makes_no_sense_is_refused_at_the_start(
     told = refused(monkeypatch, capsys, "ask", "How many tickets are open?")
     assert said in told
     assert "loading" not in told
+
+
+LATER = [
+    ('schedule = { docs = "61 3 * * *" }', "'61 3 * * *' cannot be scheduled for 'docs' (Error validating"),
+    (
+        'schedule = { docs = "nonsense" }',
+        "'nonsense' cannot be scheduled for 'docs' (it is neither a number nor five",
+    ),
+    (
+        'schedule = { docs = "-5" }',
+        "'-5' cannot be scheduled for 'docs' (it is not more than 0 minutes); write in sync.",
+    ),
+    ('schedule = { docs = "0 0 31 2 *" }', "'0 0 31 2 *' cannot be scheduled for 'docs' (it is never due)"),
+    (
+        'schedule = { nosuch = "15" }',
+        "sync.schedule names 'nosuch'; the sources are docs, tickets: name one of them",
+    ),
+    ('golden = "nosuch.jsonl"', "sync.golden 'nosuch.jsonl' cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("setting", "said"), LATER)
+def test_what_an_index_run_needs_is_looked_at_before_the_bot_loads_the_model(
+    setting: str, said: str, own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own / "twohop.toml").write_text(f'[sources]\npaths = ["docs"]\n\n[sync]\n{setting}\n', "utf-8")
+    told = refused(monkeypatch, capsys, "playground")
+    assert said in told
+    assert "loading" not in told
+    found = {name: probe for name, probe in probes(load(None)) if name in ("schedule", "golden questions")}
+    with pytest.raises(ConfigError) as caught:
+        found["golden questions" if "golden" in setting else "schedule"]()
+    assert said in str(caught.value)
+
+
+def test_doctor_tells_when_what_is_read_and_that_golden_questions_can_be_asked(own: Path) -> None:
+    (own / "golden.jsonl").write_text('{"text": "How long?", "sources": ["docs:nosuch.md"]}', "utf-8")
+    settings = '[sources]\npaths = ["docs"]\n\n[sync]\ngolden = "golden.jsonl"\nschedule = { docs = "15" }\n'
+    (own / "twohop.toml").write_text(settings, "utf-8")
+    found = dict(probes(load(None)))
+    assert found["schedule"]() == "docs: 15; every other source: 60.0"
+    assert found["golden questions"]() == "1; nothing is indexed yet to look for their documents"
+    indexed()
+    with pytest.raises(ConfigError, match=r"not in the index: 'docs:nosuch\.md' \(line 1\)"):
+        found["golden questions"]()
 
 
 def test_a_mode_that_is_not_one_is_refused() -> None:

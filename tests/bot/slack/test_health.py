@@ -272,7 +272,18 @@ async def test_a_search_that_is_down_or_half_down_is_a_reason_until_it_is_back(
     runs.raise_alarm("docs")
     (reason,) = await reasons()
     assert reason.startswith("index: late: docs; never read to its end by a run")
-    runs.calm("docs")
+    runs.raise_alarm("*")
+    (reason,) = await reasons()
+    assert reason.startswith("index: late: the sources, docs; never read")
+    first = runs.start("sync", why="schedule")
+    assert first is not None
+    runs.beat(first.id, stage="reading docs", done=7, uri="docs:a.md")
+    assert await reasons() == []
+    assert (await health.look())["index"].said == "first run under way, reading docs: 7 documents"
+    runs.finish(first.id, "failed", failure="the disk is full")
+    assert len(await reasons()) == 1
+    for name in ("docs", "*"):
+        runs.calm(name)
     assert await reasons() == []
     health.close()
     desk.close()

@@ -104,6 +104,21 @@ async def test_a_failure_is_told_with_its_next_step(slack: SlackServer, bot: Bot
     assert "Next step" in said
 
 
+async def test_a_message_of_a_failed_run_and_its_notes_are_each_logged_once(
+    slack: SlackServer, bot: Bot, caplog: pytest.LogCaptureFixture
+) -> None:
+    report = json.dumps({**REPORT, "notes": ["sync.golden cannot be read"]})
+    program = f"import sys; print({report!r}); sys.exit('loading\\nerror: the disk is full')"
+    async with bot(reindex=(sys.executable, "-c", program)):
+        await twohop(slack, ADMIN, "reindex")
+        await slack.wait_for(lambda: told(slack))
+    (failed,) = [record.getMessage() for record in caplog.records if "failed" in record.getMessage()]
+    assert failed.endswith("it ended with exit code 1: error: the disk is full\nloading")
+    assert [
+        record for record in caplog.records if record.getMessage().endswith(": sync.golden cannot be read")
+    ]
+
+
 async def test_a_run_that_the_bots_end_interrupts_is_told(
     slack: SlackServer, bot: Bot, tmp_path: Path
 ) -> None:
