@@ -30,6 +30,7 @@ _ASSETS = frozenset(
     {".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".ico", ".css", ".js", ".woff", ".woff2", ".ttf"}
 )
 """What documents are dressed with; nobody misses it in an index, so it is not reported."""
+_NO_FILE = "no file but a pipe, a socket or a device, which is never opened; remove it"
 
 
 @dataclass(slots=True)
@@ -98,8 +99,10 @@ class FolderSource:
         for root, label in zip(roots, _labels(list(roots.values())), strict=True):
             if root.is_dir():
                 _walk(root, "" if len(roots) == 1 else f"{label}/", listing)
-            else:
+            elif root.is_file():
                 _add(label, root, root, listing)
+            else:
+                listing.failed[label] = _NO_FILE
         return listing
 
     def _read(self, path: str, file: Path, known: Mapping[str, str]) -> Change:
@@ -185,6 +188,8 @@ def _walk(root: Path, prefix: str, listing: _Listing) -> None:
                 pending.append((target, f"{path}/"))
             elif target.is_file():
                 _add(path, target, link, listing)
+            else:
+                listing.failed[path] = _NO_FILE
 
 
 def _scan(
@@ -214,6 +219,8 @@ def _scan(
             pending.append((Path(entry.path), f"{path}/"))
         elif entry.is_file():
             _add(path, Path(entry.path), Path(entry.path), listing)
+        else:
+            listing.failed[path] = _NO_FILE
 
 
 def _add(path: str, real: Path, file: Path, listing: _Listing) -> None:

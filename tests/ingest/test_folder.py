@@ -159,9 +159,12 @@ def test_files_mounted_through_hidden_links_are_read(tmp_path: Path) -> None:
     assert set(changed(changes(tmp_path))) == {"docs:faq.md"}
 
 
-def test_a_pipe_does_not_hang(docs: Path) -> None:
+def test_a_pipe_does_not_hang_and_is_named(docs: Path) -> None:
     os.mkfifo(docs / "pipe.md")
-    assert "docs:pipe.md" not in {change.uri for change in changes(docs) if not isinstance(change, Complete)}
+    (docs / "link.md").symlink_to("pipe.md")
+    assert set(failed(changes(docs))) == {"docs:pipe.md", "docs:link.md"}
+    assert "a pipe, a socket or a device" in failed(changes(docs))["docs:pipe.md"]
+    assert set(failed(changes(docs / "pipe.md"))) == {"docs:pipe.md"}
 
 
 def test_name_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
