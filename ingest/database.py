@@ -15,12 +15,21 @@ def database_url(text: str, setting: str) -> URL:
 
     Raises ConfigError that names `setting`; the address is not shown, since it may hold a password.
     """
+    backend = text.partition("://")[0].partition("+")[0]
+    if _DRIVERS.get(backend, "sqlite") != "sqlite" and text.count("@") > 1:
+        # What stands between the two would be taken for a part of the host, and shown as one.
+        raise ConfigError(
+            f"{setting} has more than one @; write the password, and whatever else is not the address's own, "
+            "percent-encoded: %40 for @, %3A for :, %2F for /"
+        )
     try:
         url = make_url(text)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError):
+        # The cause would show a part of the address.
         raise ConfigError(
-            f"{setting} cannot be read as an address; write it like postgresql://user@host/name or sqlite:///file.db"
-        ) from error
+            f"{setting} cannot be read as an address; write it like postgresql://user@host:5432/name or sqlite:///file.db, a "
+            "password percent-encoded"
+        ) from None
     backend = url.get_backend_name()
     if backend not in _DRIVERS:
         raise ConfigError(
@@ -29,3 +38,8 @@ def database_url(text: str, setting: str) -> URL:
     if backend == "sqlite" and (url.database or ":memory:").startswith((":memory:", "file:")):
         raise ConfigError(f"{setting} names no file; write sqlite:///file.db")
     return url.set(drivername=_DRIVERS[backend])
+
+
+def shown(url: URL) -> str:
+    """Return an address without its passwords, one among its parameters too."""
+    return url.difference_update_query(["password", "sslpassword"]).render_as_string()

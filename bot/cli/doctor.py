@@ -32,7 +32,8 @@ def doctor(config: Config = None) -> None:
     for name, value in settings.model_dump(mode="json").items():
         shown = "********" if name in SECRETS and value else json.dumps(value, ensure_ascii=False)
         # A password may also stand in an address.
-        shown = re.sub(r"(://[^:/@\s\"]*:)[^\s\"]+@|((?:ssl)?password=)[^&\s\"]+", lambda m: f"{m[1]}********@" if m[1] else f"{m[2]}********", shown)
+        shown = re.sub(r"(://[^:/@\s\"]*:)[^\s\"]+@", r"\1********@", shown)
+        shown = re.sub(r"(password=)[^&\s\"]+", r"\1********", shown)
         out.print(f"  {name} = {shown}", markup=False)
     for line in unused(settings):
         out.print(f"note: {line}", markup=False)

@@ -41,9 +41,13 @@ def opened(url: str, migrations: str = "bot:migrations") -> Engine:
             _migrate(connection, migrations)
     except DBAPIError as error:
         why = " ".join(str(error.orig).split())
-        raise ConfigError(
-            f"the database of DATABASE_URL cannot be used: {why}; see that it runs and that its user may make tables"
-        ) from error
+        path = engine.url.database if engine.dialect.name == "sqlite" else ""
+        which, mend = (
+            (repr(path), "see that whoever runs Twohop may write the file and its folder")
+            if path
+            else ("of DATABASE_URL", "see that it runs and that its user may make tables")
+        )
+        raise ConfigError(f"the database {which} cannot be used: {why}; {mend}") from error
     finally:
         # What was set for the migration ends with its connection.
         engine.dispose()

@@ -18,11 +18,13 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 
+from ingest.database import shown
 from ingest.errors import ConfigError, TicketsUnavailable
 
 _BUSY_SECONDS = 30
 _GRACE_SECONDS = 1.0
 """How much longer than the server a statement is waited for."""
+_NO_RIGHT = "42501"
 _STEPS = 10_000
 """Instructions of SQLite between two looks at the clock."""
 
@@ -140,7 +142,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
         with engine.begin() as connection:
             yield connection
     except DBAPIError as error:
-        _log.warning("the tickets' database %s: %s", engine.url.render_as_string(), error.orig)
+        _log.warning("the tickets' database %s: %s", shown(engine.url), error.orig)
         raise TicketsUnavailable(_plainly(error)) from error
 
 
@@ -152,9 +154,20 @@ def starting(engine: Engine, url: URL) -> Iterator[Connection]:
             yield connection
     except DBAPIError as error:
         raise ConfigError(
-            f"the tickets' database {url.render_as_string()!r} cannot be used: {error.orig}; "
-            "check TICKETS_DATABASE_URL, the database and its disk"
+            f"the tickets' database {shown(url)!r} cannot be used: {error.orig}; {_mend(error, url)}"
         ) from error
+
+
+def _mend(error: DBAPIError, url: URL) -> str:
+    """Say what to do about a database that cannot be used."""
+    if getattr(error.orig, "sqlstate", None) == _NO_RIGHT:
+        return (
+            f"let its account read what [tickets] table names: GRANT USAGE ON SCHEMA … TO {url.username}; "
+            f"GRANT SELECT ON … TO {url.username}"
+        )
+    if url.get_backend_name() == "sqlite":
+        return "see that whoever runs Twohop may use the file and its folder, and that the disk is not full"
+    return "check TICKETS_DATABASE_URL, and that the server runs"
 
 
 def _plainly(error: DBAPIError) -> str:

@@ -152,7 +152,7 @@ class Imported:
             f"`twohop tickets import FILE`",
         )
 
-    def warnings(self, _connection: Connection) -> tuple[str, ...]:
+    def warnings(self, _connection: Connection, _shape: Shape) -> tuple[str, ...]:
         """Say nothing: the table is ours."""
         return ()
 

@@ -92,19 +92,21 @@ class Mapped:
         newest: datetime | None = connection.execute(select(func.max(shape.rows.c.updated_at))).scalar()
         return newest.replace(tzinfo=UTC).astimezone(self._zone) if newest else None
 
-    def problems(self, connection: Connection, shape: Shape) -> tuple[str, ...]:
-        """Say which numbers several rows have."""
+    def problems(self, _connection: Connection, _shape: Shape) -> tuple[str, ...]:
+        """Say nothing: a mapping that cannot be stops the start."""
+        return ()
+
+    def warnings(self, connection: Connection, shape: Shape) -> tuple[str, ...]:
+        """Say what the account may do that it need not, and which numbers several rows have."""
         doubled = select(shape.key).group_by(shape.key).having(func.count() > 1).order_by(shape.key)
         twice = [str(found) for found in connection.execute(doubled.limit(_SHOWN)).scalars()]
+        rights = self._dialect.rights(connection, self._table)
         if not twice:
-            return ()
+            return rights
         return (
+            *rights,
             f"several rows of {self._given.table!r} have the number {', '.join(twice)}; map a view with one row a ticket",
         )
-
-    def warnings(self, connection: Connection) -> tuple[str, ...]:
-        """Say what the account may do that it need not."""
-        return self._dialect.rights(connection, self._table)
 
     def nameless(self, connection: Connection) -> int:
         """Count the rows without a number."""

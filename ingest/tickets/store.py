@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection, Engine, RowMapping, and_, func, or_, select, true
 
 from ingest.config import CalendarSettings, TicketSettings
-from ingest.database import database_url
+from ingest.database import database_url, shown
 from ingest.errors import TicketImportError, TicketsUnavailable, TwohopError
 from ingest.sources import Failed
 from ingest.tickets import engines
@@ -95,7 +95,7 @@ class TicketStore:
     def place(self) -> str:
         """Where the tickets are kept, without a password."""
         table = f", {self.settings.table}, only read" if self.settings.table else ""
-        return f"{self._url.render_as_string()}{table}"
+        return f"{shown(self._url)}{table}"
 
     def problems(self) -> tuple[str, ...]:
         """Say which mapped columns and which rows cannot be what they should be."""
@@ -105,7 +105,7 @@ class TicketStore:
     def warnings(self) -> tuple[str, ...]:
         """Say what works, and would better be otherwise."""
         with self._reading() as connection:
-            return self._held.warnings(connection)
+            return self._held.warnings(connection, self._shape)
 
     def canonical(self, text: str) -> str | None:
         """Return the number that a text spells (`tck 4812` is 4812), None when it spells none."""

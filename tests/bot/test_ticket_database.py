@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import sqlite3
+import traceback
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -27,6 +28,7 @@ from bot.app import Desk, build
 from bot.cli import app
 from bot.config import Settings
 from bot.sample import sample as folder
+from bot.store.state import opened as state
 from ingest.config import CalendarSettings, SourceSettings, TicketSettings
 from ingest.embed import Embedder
 from ingest.errors import ConfigError, TicketImportError, TicketsUnavailable, TwohopError
@@ -326,6 +328,77 @@ def test_a_database_that_is_not_there_stops_the_start_without_its_password(url: 
     assert "secret" not in str(raised.value)
 
 
+BAD_ADDRESSES = (
+    "postgresql://u:pass@127.0.0.1:notaport/x",
+    "postgresql://u:sec@ret@127.0.0.1:1/x",
+    "postgres://u:sec@r/et@127.0.0.1:1/x",
+    "postgresql+psycopg://u:sec@r?et@127.0.0.1:1/x",
+)
+
+
+@pytest.mark.parametrize("url", BAD_ADDRESSES)
+def test_an_address_that_cannot_be_is_refused_without_a_word_of_it(url: str) -> None:
+    for opening in (
+        lambda: TicketStore(url, TicketSettings(table="cases"), CalendarSettings()),
+        lambda: state(url),
+    ):
+        with pytest.raises(ConfigError, match=r"DATABASE_URL.*percent-encoded") as raised:
+            opening()
+        told = "".join(traceback.format_exception(raised.value)).partition("ConfigError")[2]
+        assert not re.search(r"pass@|sec|ret|notaport|r/et|127", told), told
+
+
+def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
+    environ = {
+        "TICKETS_DATABASE_URL": "postgresql://u@127.0.0.1:1/x?password=hidden1&connect_timeout=2",
+        "DATABASE_URL": "postgresql://u:hid@den2@127.0.0.1:1/x",
+        "TWOHOP_DATA": str(tmp_path),
+    }
+    config = tmp_path / "twohop.toml"
+    config.write_text('[tickets]\ntable = "cases"\n')
+    told = CliRunner().invoke(app, ["doctor", "--config", str(config)], env=environ).output
+    assert "FAIL  tickets: the tickets' database" in told
+    assert not re.search("hid|den[12]", told), told
+
+
+def test_a_ticket_file_that_is_not_there_is_named_by_the_doctor(tmp_path: Path) -> None:
+    config = tmp_path / "twohop.toml"
+    config.write_text('[tickets]\ncsv = ["no.csv"]\n')
+    result = CliRunner().invoke(app, ["doctor", "--config", str(config)], env={"TWOHOP_DATA": str(tmp_path)})
+    assert re.search(r"FAIL  tickets: \[tickets\] csv names '.*no\.csv', which is no file", result.output)
+    assert result.exit_code == 1
+
+
+def test_a_file_of_ours_that_cannot_be_opened_is_named_by_its_path(tmp_path: Path) -> None:
+    for name in ("tickets.db", "state.db"):
+        (tmp_path / name).mkdir()
+    for opening in (
+        lambda: TicketStore(f"sqlite:///{tmp_path / 'tickets.db'}", TicketSettings(), CalendarSettings()),
+        lambda: state(f"sqlite:///{tmp_path / 'state.db'}"),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(str(tmp_path)) + ".*file and its folder") as raised:
+            opening()
+        assert "DATABASE_URL" not in str(raised.value)
+
+
+@pytest.mark.postgres
+def test_an_account_that_may_not_read_is_told_the_grants_that_it_needs(postgres_url: str) -> None:
+    company = Company(postgres_url)
+    company.fill([case(4812)])
+    role = f"twohop_stranger_{uuid.uuid4().hex[:8]}"
+    url = make_url(company.url).set(username=role).render_as_string(hide_password=False)
+    company.run(f"CREATE ROLE {role} LOGIN")
+    try:
+        for granted in ("", f"GRANT USAGE ON SCHEMA desk TO {role}"):
+            company.run(*filter(None, [granted]))
+            with pytest.raises(ConfigError, match=f"GRANT USAGE ON SCHEMA .* TO {role}; GRANT SELECT ON"):
+                TicketStore(url, company.settings(), CalendarSettings())
+        company.run(f"GRANT SELECT ON desk.cases TO {role}")
+        TicketStore(url, company.settings(), CalendarSettings()).close()
+    finally:
+        company.run(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -449,13 +522,15 @@ def test_a_database_in_another_encoding_is_read(
     assert ticket.events["charge"] == date(2026, 8, 14)
 
 
-def test_numbers_that_stand_twice_are_a_problem_that_the_doctor_names(
+def test_numbers_that_stand_twice_are_a_warning_and_the_rest_answers(
     company: Company, opened: Callable[..., TicketStore]
 ) -> None:
     company.fill([case(4812), case(4812), case(4813)], case_no="integer")
-    assert opened().problems() == (
-        f"several rows of {company.table!r} have the number 4812; map a view with one row a ticket",
-    )
+    store = opened()
+    twice = f"several rows of {company.table!r} have the number 4812; map a view with one row a ticket"
+    assert store.problems() == ()
+    assert twice in store.warnings()
+    assert store.get("4813", SUPPORT) is not None
 
 
 def test_all_tickets_reach_the_index_newest_first_and_old_ones_do_not(
