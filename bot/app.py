@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 from bot import golden, pipeline
@@ -28,7 +28,7 @@ from ingest.atoms import storable
 from ingest.chunk import CHUNKER_VERSION
 from ingest.dates import Calendar
 from ingest.embed import Embedder, SentenceTransformerEmbedder
-from ingest.errors import ConfigError, IndexingError
+from ingest.errors import ConfigError, IndexAway, IndexingError
 from ingest.index import Generation, GenerationInfo, SearchIndex
 from ingest.index.sqlite import SqliteIndex, identity
 from ingest.parse import to_document
@@ -44,6 +44,7 @@ from ingest.types import MEMBERS, Where
 
 T = TypeVar("T")
 
+MayBeAway = Literal["index", "tickets"]
 _log = logging.getLogger(__name__)
 
 
@@ -94,15 +95,24 @@ class Desk:
         *,
         for_rebuild: bool = False,
     ) -> None:
+        may_be_away: Collection[MayBeAway] = (),
         self.settings = settings
         self.chat = chat_model(settings) if model is None else None
         self.zone = ZoneInfo(settings.calendar.zone)
         self.embedder = embedder or SentenceTransformerEmbedder(settings.embedding)
         data = settings.data
         self.store = Store(settings.database_url or f"sqlite:///{data / 'state.db'}")
-        self.tickets = ticket_store(settings)
+        self.tickets = ticket_store(settings, may_be_away="tickets" in may_be_away)
         self._roots_file = _roots_file(settings)
-        self.index = index or _index(settings, self.embedder, for_rebuild)
+        self.away = [self.tickets.away] if self.tickets.away else []
+        """What did not answer at the start, for a person."""
+        try:
+            self.index = index or _index(settings, self.embedder, for_rebuild)
+        except IndexAway as error:
+            if "index" not in may_be_away:
+                raise
+            self.away.append(str(error))
+            self.index = _index(settings, self.embedder, for_rebuild, look=False)
         self._titles: tuple[str, ...] = ()
         self._store_run = Executor("store", 2)
         # A company's own database may be slow; an INSERT of ours does not wait for it.
@@ -412,7 +422,7 @@ def indexed_roots(settings: Settings, named: Sequence[Path] = ()) -> tuple[Root,
     return roots.merged(roots.read(_roots_file(settings)), settings.sources.paths, named)
 
 
-def _index(settings: Settings, embedder: Embedder, for_rebuild: bool) -> SearchIndex:
+def _index(settings: Settings, embedder: Embedder, for_rebuild: bool, *, look: bool = True) -> SearchIndex:
     sizes = f"{settings.chunks.max_tokens}/{settings.chunks.overlap_tokens}"
     cut = f"{CHUNKER_VERSION}.{RULES_VERSION} {sizes}"
     keep = settings.sync.keep_generations
@@ -421,7 +431,12 @@ def _index(settings: Settings, embedder: Embedder, for_rebuild: bool) -> SearchI
 
         name = elastic.identity(embedder.name, embedder.dimensions, cut, settings.elasticsearch.language)
         return elastic.ElasticIndex(
-            settings.elasticsearch, name, embedder.dimensions, for_rebuild=for_rebuild, keep=keep
+            settings.elasticsearch,
+            name,
+            embedder.dimensions,
+            for_rebuild=for_rebuild,
+            look=look,
+            keep=keep,
         )
     return SqliteIndex(
         settings.data / "index",
@@ -431,7 +446,7 @@ def _index(settings: Settings, embedder: Embedder, for_rebuild: bool) -> SearchI
     )
 
 
-def ticket_store(settings: Settings) -> TicketStore:
+def ticket_store(settings: Settings, *, may_be_away: bool = False) -> TicketStore:
     """Open the tickets: a company's own table or view, else the files' table in `data`; raises ConfigError."""
     url, tickets = settings.tickets_database_url, settings.tickets
     if url and not tickets.table:
@@ -448,7 +463,12 @@ def ticket_store(settings: Settings) -> TicketStore:
             f"[tickets] csv names {str(tickets.csv[0])!r}, but the tickets are read from TICKETS_DATABASE_URL, where "
             "Twohop writes nothing; take one of the two out"
         )
-    return TicketStore(url or f"sqlite:///{settings.data / 'tickets.db'}", tickets, settings.calendar)
+    return TicketStore(
+        url or f"sqlite:///{settings.data / 'tickets.db'}",
+        tickets,
+        settings.calendar,
+        may_be_away=may_be_away,
+    )
 
 
 def generations(settings: Settings) -> tuple[GenerationInfo, ...]:
@@ -498,4 +518,6 @@ def build(
 
     What is given is used in place of what the settings name. `for_rebuild` does not look at what is indexed, so that an index of another identity or a damaged one can be rebuilt.
     """
-    return Desk(settings, embedder, model, index, for_rebuild=for_rebuild)
+    return Desk(settings, embedder, model, index, for_rebuild=for_rebuild, may_be_away=may_be_away)
+    may_be_away: Collection[MayBeAway] = (),
+    What `may_be_away` and does not answer is left out, and `Desk.away` says so; what is wrong with a setting is raised all the same.

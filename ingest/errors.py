@@ -2,9 +2,11 @@
 
 TwohopError                 everything a person can mend; the text names the value and the next step
 ├── ConfigError             a setting cannot be used
+│   └── DatabaseAway        the ticket database does not answer at the start; its settings may be right
 ├── SourceError             a source could not be listed or a document could not be read
 │   └── UnreadableDocument  one document is skipped by name; the rest is indexed
 ├── IndexingError           the index cannot be used or written
+│   ├── IndexAway           its server does not answer, or not yet; its settings may be right
 │   ├── IdentityMismatch    the index was built by another model, chunker or schema
 │   └── DocumentRefused     one document cannot be written; it is skipped by name and the rest is indexed
 ├── TicketImportError       a ticket file cannot be read at all (a bad row is reported, not raised)
@@ -24,6 +26,10 @@ class ConfigError(TwohopError):
     """A setting cannot be used."""
 
 
+class DatabaseAway(ConfigError):
+    """The ticket database does not answer at the start; its settings may be right."""
+
+
 class SourceError(TwohopError):
     """A source could not be listed."""
 
@@ -34,6 +40,10 @@ class UnreadableDocument(SourceError):
 
 class IndexingError(TwohopError):
     """The index cannot be used or written."""
+
+
+class IndexAway(IndexingError):
+    """The index's server cannot be reached, does not answer in time or is not ready; its settings may be right."""
 
 
 class IdentityMismatch(IndexingError):

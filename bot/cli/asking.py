@@ -102,7 +102,7 @@ def ask(
             style="dim",
         )
     loading()
-    with opened(settings, rebuild=is_sample) as desk:
+    with opened(settings, rebuild=is_sample, may_be_away=("index", "tickets")) as desk:
         if is_sample:
             prepare(desk)
         refuse_empty(desk)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +17,7 @@ from ingest.errors import IdentityMismatch, TwohopError
 from ingest.types import Where
 
 if TYPE_CHECKING:
-    from bot.app import Desk
+    from bot.app import Desk, MayBeAway
     from bot.store import Store
 
 out = Console(highlight=False, soft_wrap=True)
@@ -50,22 +50,26 @@ def opened(
     *,
     rebuild: bool = False,
     for_rebuild: bool = False,
+    may_be_away: Collection[MayBeAway] = (),
 ) -> Iterator[Desk]:
     """Open the desk, saying what is set and changes nothing.
 
-    With `rebuild` an index of another identity is rebuilt first; with `for_rebuild` nobody looks at it.
+    With `rebuild` an index of another identity is rebuilt first; with `for_rebuild` nobody looks at it. What
+    `may_be_away` and does not answer is said, and the rest is opened.
     """
     from bot.app import build
 
     for line in unused(settings):
         err.print(f"note: {line}", style="dim", markup=False)
     try:
-        desk = build(settings, for_rebuild=for_rebuild)
+        desk = build(settings, for_rebuild=for_rebuild, may_be_away=may_be_away)
     except IdentityMismatch:
         if not rebuild:
             raise
         desk = build(settings, for_rebuild=True)
         desk.rebuild()
+    for line in desk.away:
+        err.print(f"note: {line}", markup=False)
     try:
         yield desk
     finally:
@@ -92,6 +96,9 @@ def prepare(desk: Desk) -> None:
 
 def refuse_empty(desk: Desk) -> None:
     """Refuse to search where nothing was ever read: "not found" would be no answer but a misunderstanding."""
+    if desk.away:
+        # Nobody can tell what is indexed.
+        return
     everyone = Where(readers=desk.everyone())
     if not desk.index.documents(everyone) and desk.tickets.as_of() is None:
         how = "twohop index" if desk.settings.sources.paths else "twohop index PATH…"

@@ -16,10 +16,10 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
-from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
 
 from ingest.database import shown
-from ingest.errors import ConfigError, TicketsUnavailable
+from ingest.errors import ConfigError, DatabaseAway, TicketsUnavailable
 
 _BUSY_SECONDS = 30
 _GRACE_SECONDS = 1.0
@@ -27,6 +27,15 @@ _GRACE_SECONDS = 1.0
 _NO_RIGHT = "42501"
 _STEPS = 10_000
 """Instructions of SQLite between two looks at the clock."""
+
+AWAY = "the ticket database cannot be read at the moment"
+"""What whoever asked is told of a database that does not answer."""
+_AWAY_SQLITE = frozenset(
+    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR}
+)
+_AWAY_POSTGRESQL = frozenset({"08", "53", "55", "57", "58"})
+"""Classes of what is the matter with a connection or a server, not with what it was asked."""
+_NOT_READY = ("starting up", "shutting down", "recovery", "too many", "remaining connection slots")
 
 _log = logging.getLogger(__name__)
 
@@ -148,14 +157,27 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def starting(engine: Engine, url: URL) -> Iterator[Connection]:
-    """Use the database in one transaction; raises ConfigError with the database's own words."""
+    """Use the database in one transaction; raises ConfigError, or DatabaseAway, with the database's own words."""
     try:
         with engine.begin() as connection:
             yield connection
     except DBAPIError as error:
-        raise ConfigError(
+        raise (DatabaseAway if _away(error) else ConfigError)(
             f"the tickets' database {shown(url)!r} cannot be used: {error.orig}; {_mend(error, url)}"
         ) from error
+
+
+def _away(error: DBAPIError) -> bool:
+    """Tell whether the database does not answer now, rather than refuse what the settings say."""
+    if isinstance(error.orig, sqlite3.Error):
+        # The low byte is the kind of an error.
+        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _AWAY_SQLITE
+    if state := getattr(error.orig, "sqlstate", None):
+        return state[:2] in _AWAY_POSTGRESQL
+    # What happens before a session has no code, only words: the server's own where it refuses.
+    said = str(error.orig)
+    refused = "FATAL" in said and not any(word in said for word in _NOT_READY)
+    return isinstance(error, OperationalError) and not refused
 
 
 def _mend(error: DBAPIError, url: URL) -> str:
@@ -175,7 +197,7 @@ def _plainly(error: DBAPIError) -> str:
     state = getattr(error.orig, "sqlstate", None)
     if state in ("57014", "55P03") or str(error.orig) in ("interrupted", "database is locked"):
         return "the ticket database took too long to answer"
-    return "the ticket database cannot be read at the moment"
+    return AWAY
 
 
 def _plain(connection: sqlite3.Connection, _record: object) -> None:

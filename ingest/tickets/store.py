@@ -14,11 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, Engine, RowMapping, and_, func, or_, select, true
+from sqlalchemy import Connection, Engine, RowMapping, and_, func, null, or_, select, true
 
 from ingest.config import CalendarSettings, TicketSettings
 from ingest.database import database_url, shown
-from ingest.errors import TicketImportError, TicketsUnavailable, TwohopError
+from ingest.errors import DatabaseAway, TicketImportError, TicketsUnavailable, TwohopError
 from ingest.sources import Failed
 from ingest.tickets import engines
 from ingest.tickets.filter import TicketFilter, TicketPage, conditions, ordering, utc
@@ -48,21 +48,38 @@ class TicketStore:
         settings: TicketSettings,
         calendar: CalendarSettings,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        may_be_away: bool = False,
     ) -> None:
         """Open what `url` names: the company's database where the settings name its table, else a file of ours.
 
-        Names of a company's own database are read again a minute after they were read, by `clock` (seconds).
+        Names of a company's own database are read again a minute after they were read, by `clock` (seconds). One that
+        `may_be_away` and is stays so: `away` says why, nothing is known of it and reading raises TicketsUnavailable.
 
         Raises:
             ConfigError: the database cannot be used, or the settings contradict it or themselves.
+            DatabaseAway: it does not answer, and may not be away.
         """
+        self.away = ""
+        """Why the database did not answer at the start; empty where it did."""
         self._zone = ZoneInfo(calendar.zone)
         self._clock = clock
         self._url = database_url(url, "TICKETS_DATABASE_URL")
+        self._names: Known | None = None
+        try:
+            self._open(settings)
+        except DatabaseAway as error:
+            if not (may_be_away and settings.table):
+                raise
+            self.away = str(error)
+            self._shape = Shape("away", settings, select(null().label("number")).subquery())
+            values = {**dict.fromkeys(settings.facets, ()), "priority": (), "status": ()}
+            self._names = Known("away", inf, MappingProxyType(values), (), (), None)
+
+    def _open(self, settings: TicketSettings) -> None:
         self._held: Imported | Mapped = (Mapped if settings.table else Imported)(
             self._url, settings, self._zone
         )
-        self._names: Known | None = None
         try:
             with engines.starting(self._held.engine, self._url) as connection:
                 self._shape = self._held.shape(connection)
@@ -84,7 +101,8 @@ class TicketStore:
 
     def close(self) -> None:
         """Release the database."""
-        self._held.close()
+        if not self.away:
+            self._held.close()
 
     def describe(self) -> tuple[str, ...]:
         """Say in a few lines what the columns are taken for."""
@@ -180,7 +198,7 @@ class TicketStore:
 
     def known(self) -> Known:
         """Return the names that the tickets know; the ones read last where the database does not answer."""
-        if isinstance(self._held, Mapped) and self._names and self._clock() < self._names.until:
+        if self.settings.table and self._names and self._clock() < self._names.until:
             return self._names
         try:
             with self._reading() as connection:
@@ -243,7 +261,7 @@ class TicketStore:
             TicketImportError: the file cannot be read or lacks a configured column, or the tickets are a company's own
                 database; nothing was imported.
         """
-        if isinstance(self._held, Mapped):
+        if self.away or isinstance(self._held, Mapped):
             raise TicketImportError(
                 f"{path} was not imported: the tickets are read from {self.settings.table!r} of TICKETS_DATABASE_URL, "
                 "where Twohop writes nothing; take the file out of tickets.csv, or unset both to import files"
@@ -256,6 +274,8 @@ class TicketStore:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """Read one consistent state with the settings that belong to it: others may have imported."""
+        if self.away:
+            raise TicketsUnavailable(engines.AWAY)
         with engines.reading(self._held.engine) as connection:
             self._shape = self._held.shape(connection, self._shape)
             yield connection

@@ -68,6 +68,7 @@ class ElasticIndex:
     """SearchIndex in an Elasticsearch cluster; any number of threads and processes may use it at once.
 
     `for_rebuild` opens without looking at what is there, so that an index of another identity can be rebuilt.
+    `look` False opens without asking the cluster anything, for one that is away: each call then finds out for itself.
     `keep` generations are kept to roll back to. Raises ConfigError, IdentityMismatch and IndexingError.
     """
 
@@ -78,6 +79,7 @@ class ElasticIndex:
         dimensions: int,
         *,
         for_rebuild: bool = False,
+        look: bool = True,
         keep: int = 2,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
@@ -94,6 +96,8 @@ class ElasticIndex:
         """The live index where its identity is not ours."""
         self._wire = Wire(settings)
         try:
+        if not look:
+            return
             self.server_version = self._wire.check()
             if not self._order():
                 self._begin()
