@@ -196,6 +196,11 @@ class Runs:
         with Session(self._engine) as session:
             return session.exec(query).first()
 
+    def signs(self, run: Run) -> tuple[float, float]:
+        """Return how many seconds ago a run under way gave a sign of life, and in how many without another it is over."""
+        left = run.due - self._clock()
+        return max(0.0, self.lease - left), max(0.0, left)
+
     def history(self, most: int = 20) -> Sequence[Run]:
         """Return the latest runs, newest first."""
         with Session(self._engine) as session:

@@ -95,7 +95,7 @@ def index(
         _preview(settings, order, as_json)
         return
     with _running(settings, "rebuild" if rebuild else "sync", order.only, started) as (runs, pulse):
-        with opened(settings, for_rebuild=rebuild, may_be_away=["tickets"]) as desk:
+        with opened(settings, for_rebuild=rebuild) as desk:
             outcome = carry_out(desk, order, pulse, runs.history())
         pulse.finish(outcome.as_json(), outcome.failed)
     if as_json:
@@ -117,6 +117,7 @@ def status(as_json: AsJson = False, config: Config = None) -> None:
     with closing(store_of(settings)) as store:
         runs = _runs(settings, store)
         running, success, latest = runs.running(), runs.succeeded(), runs.latest()
+        signs = _signs(runs, running) if running else ""
     kept = generations(settings)
     if as_json:
         named = {"running": running, "succeeded": success, "latest": latest}
@@ -131,6 +132,7 @@ def status(as_json: AsJson = False, config: Config = None) -> None:
     if running:
         out.print(f"running   {_line(settings, running)}", markup=False)
         out.print(f"          {running.stage}: {running.done} documents, {running.uri}", markup=False)
+        out.print(f"          {signs}", markup=False)
     else:
         out.print("running   nothing")
     if latest and not running:
@@ -247,6 +249,7 @@ def _running(
             raise TwohopError(
                 f"an index run is under way{f' since {_at(settings, since.started_at)}' if since else ''}; "
                 f"wait for its end (twohop index status), or stop it (twohop index cancel)"
+                f"{f'; {_signs(runs, since)}' if since else ''}"
             )
         with Pulse(runs, run, deadline_seconds=settings.sync.deadline_minutes * 60) as pulse:
             before = signal.signal(signal.SIGTERM, lambda *_: pulse.stop("it was asked to end"))
@@ -263,7 +266,7 @@ def _preview(settings: Settings, order: Order, as_json: bool) -> None:
 
     with closing(store_of(settings)) as store:
         history = _runs(settings, store).history()
-    with opened(settings, for_rebuild=order.rebuild, may_be_away=["tickets"]) as desk:
+    with opened(settings, for_rebuild=order.rebuild) as desk:
         reports = desk.preview(order.named, only=order.only, rebuild=order.rebuild)
         outcome = Outcome(reports, roots=indexed_roots(settings, order.named))
         speed = rate(history, desk.embedder) if outcome.chunks else 0.0
@@ -294,6 +297,13 @@ def _preview(settings: Settings, order: Order, as_json: bool) -> None:
             else ""
         ),
         markup=False,
+    )
+
+
+def _signs(runs: Runs, run: Run) -> str:
+    ago, left = runs.signs(run)
+    return (
+        f"its last sign of life is {ago:.0f} s old; if its process is gone, a run may start in {left:.0f} s"
     )
 
 

@@ -134,6 +134,11 @@ def test_a_certificate_is_always_checked() -> None:
         assert server.requests
 
 
+def test_a_server_without_tls_is_told_from_a_wrong_certificate(server: ElasticServer) -> None:
+    with pytest.raises(IndexingError, match="speaks no TLS; write http:// in ELASTICSEARCH_URL"):
+        opened(server.url.replace("http://", "https://"))
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -98,6 +98,7 @@ def test_the_lease_of_a_dead_process_ends_and_the_next_one_runs(
     run = begun(dead)
     clock.now += LEASE - 1
     assert two.start("sync", why="command") is None
+    assert two.signs(run) == (LEASE - 1, 1)
     clock.now += 2
     assert two.running() is None
     second = begun(two)

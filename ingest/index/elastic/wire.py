@@ -19,7 +19,7 @@ from elastic_transport import ConnectionTimeout, SerializationError, TlsError
 from elasticsearch import ApiError, AsyncElasticsearch, TransportError, UnsupportedProductError
 
 from ingest.config import ElasticsearchSettings
-from ingest.errors import ConfigError, IndexAway, IndexingError
+from ingest.errors import ConfigError, IndexingError
 
 OLDEST = (8, 14)
 """Oldest server version that has all that is used here under its free licence."""
@@ -238,6 +238,8 @@ class Wire:
                     f"{OLDEST[0]}.{OLDEST[1]} and proxies that remove the header X-Elastic-Product cannot be used; "
                     "point ELASTICSEARCH_URL at an Elasticsearch, or set TWOHOP_INDEX=sqlite"
                 )
+            case TlsError() if "WRONG_VERSION_NUMBER" in str(error.message):
+                return IndexingError(f"{where} speaks no TLS; write http:// in ELASTICSEARCH_URL")
             case TlsError() | Unreachable() if _about_certificates(error):
                 return IndexingError(
                     f"{where} showed a certificate that is not trusted ({_certificate(error)}); set "
@@ -248,17 +250,15 @@ class Wire:
                     f"{where} did not answer in time; look whether it is overloaded, then try again"
                 )
             case Unreachable():
-                return IndexAway(
+                return IndexingError(
                     f"{where} cannot be reached ({error.message}); check ELASTICSEARCH_URL and that it runs"
                 )
             case SerializationError():
-                return IndexAway(
+                return IndexingError(
                     f"{where} answered with something else than JSON; check that ELASTICSEARCH_URL is not a proxy's page"
                 )
             case ApiError():
                 return IndexingError(f"{where}: {_refusal(error)}")
-            case ApiError() if _passes(error):
-                return IndexAway(f"{where}: {_refusal(error)}")
             case _:
                 return IndexingError(f"{where}: {error}")
 
