@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -43,8 +44,8 @@ from ingest.tickets import ImportReport, TicketStore
 from ingest.types import MEMBERS, Where
 
 T = TypeVar("T")
-
 MayBeAway = Literal["index", "tickets"]
+
 _log = logging.getLogger(__name__)
 
 
@@ -94,8 +95,8 @@ class Desk:
         index: SearchIndex | None = None,
         *,
         for_rebuild: bool = False,
-    ) -> None:
         may_be_away: Collection[MayBeAway] = (),
+    ) -> None:
         self.settings = settings
         self.chat = chat_model(settings) if model is None else None
         self.zone = ZoneInfo(settings.calendar.zone)
@@ -124,7 +125,12 @@ class Desk:
         fallback = OfflineModel(self.queries, self.names, self._compute_run)
         limits = settings.limits
         self.parts = pipeline.Parts(
-            retriever=Retriever(self.index, self.queries, settings.retrieval.candidates),
+            retriever=Retriever(
+                self.index,
+                self.queries,
+                settings.retrieval.candidates,
+                settings.elasticsearch.timeout_seconds if settings.index == "elastic" else inf,
+            ),
             tickets=self.tickets,
             model=model or self.chat or fallback,
             fallback=fallback,
@@ -166,7 +172,7 @@ class Desk:
         if self.parts.retriever.down:
             return self._titles
         try:
-            documents = self.index.documents(Where(readers=self.everyone()))
+            documents = self.parts.retriever.documents(Where(readers=self.everyone()))
         except IndexingError as error:
             _log.warning("the documents could not be listed, their last known titles are used: %s", error)
         else:
@@ -513,11 +519,11 @@ def build(
     index: SearchIndex | None = None,
     *,
     for_rebuild: bool = False,
+    may_be_away: Collection[MayBeAway] = (),
 ) -> Desk:
     """Construct the desk from its settings; raises ConfigError or IdentityMismatch where something cannot run.
 
     What is given is used in place of what the settings name. `for_rebuild` does not look at what is indexed, so that an index of another identity or a damaged one can be rebuilt.
+    What `may_be_away` and does not answer is left out, and `Desk.away` says so; what is wrong with a setting is raised all the same.
     """
     return Desk(settings, embedder, model, index, for_rebuild=for_rebuild, may_be_away=may_be_away)
-    may_be_away: Collection[MayBeAway] = (),
-    What `may_be_away` and does not answer is left out, and `Desk.away` says so; what is wrong with a setting is raised all the same.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import fsum
+from math import fsum, inf
 
 import numpy as np
 
@@ -152,12 +152,16 @@ def fuse(rankings: Mapping[Arm, Sequence[Chunk]], k: int = RRF_K) -> list[Hit]:
 class Retriever:
     """Searches one index with one embedder; synchronous, for the compute executor."""
 
-    def __init__(self, index: SearchIndex, embedder: Embedder, candidates: int = 50) -> None:
+    def __init__(
+        self, index: SearchIndex, embedder: Embedder, candidates: int = 50, seconds: float = inf
+    ) -> None:
+        """Search with `candidates` places an arm, for at most `seconds` a search."""
+        self._seconds = seconds
         self._index = index
         self._embedder = embedder
         self._candidates = candidates
         self.down = False
-        """True while the last search was not answered at all."""
+        """True while what was asked of the index last was not answered at all."""
 
     def search(
         self, query: str, where: Where, k: int, deadline: float, *, candidates: int | None = None
@@ -189,14 +193,21 @@ class Retriever:
         return Found(fuse(merged)[:k], failed, not failed)
 
     def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
-        """Return what the index holds for these readers."""
-        return self._index.documents(where)
+        """Return what the index holds for these readers; raises IndexingError where it does not answer."""
+        try:
+            found = self._index.documents(where)
+        except IndexingError:
+            self.down = True
+            raise
+        self.down = False
+        return found
 
     def _rank(self, query: str, where: Where, deadline: float, k: int) -> Rankings:
         vector: Vectors = self._embedder.embed([query], kind="query")[0]
         now = time.monotonic()
         try:
-            found = self._index.rank(query, vector, k, where, now + (deadline - now) * _SHARE)
+            seconds = min((deadline - now) * _SHARE, self._seconds)
+            found = self._index.rank(query, vector, k, where, now + seconds)
         except IndexingError as error:
             found = Rankings({}, dict.fromkeys(_BY, str(error)))
         if found.failed:

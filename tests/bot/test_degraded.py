@@ -234,12 +234,14 @@ async def test_what_is_known_is_told_while_the_index_is_down(desk: Desk, index: 
     assert "Refunds" in (await answer(desk, "What do you know?")).text
 
 
-def test_names_are_known_without_the_index(desk: Desk, index: Faulty) -> None:
+async def test_names_are_known_without_the_index(desk: Desk, index: Faulty) -> None:
     index.down = True
     names = desk.names()
     assert names.titles == ()
     assert "Team" in names.facets["plan"]
     index.down = False
+    # A search tells that the index is there again.
+    await answer(desk, FLAGSHIP)
     titles = desk.names().titles
     assert "Team plan terms" in titles
     index.down = True
@@ -411,6 +413,31 @@ async def test_a_cluster_that_goes_away_is_said_and_found_again_without_a_restar
     whole = await answer(desk, FLAGSHIP)
     assert whole.verdict is not None, whole.text
     assert (whole.shape, whole.verdict.decision) == ("answered", "yes")
+
+
+async def test_a_cluster_that_hangs_is_waited_for_a_few_seconds_and_not_listed_again(
+    cluster: tuple[Desk, ElasticServer],
+) -> None:
+    desk, server = cluster
+    elastic = ElasticsearchSettings(url=server.url, prefix="fake", timeout_seconds=0.2)
+    settings = desk.settings.model_copy(update={"index": "elastic", "elasticsearch": elastic})
+    held = ElasticIndex(elastic, IDENTITY, EMBEDDER.dimensions)
+    index = Faulty(held)
+    hanging = build(settings, EMBEDDER, index=index)
+    try:
+        for path in ("/_msearch", "/fake", "/fake-generation-1/_search"):
+            server.say(path, SILENT)
+        described, searched = server.asked("/fake"), server.asked("/_msearch")
+        for asked in range(1, 4):
+            refused = await answer(hanging, FLAGSHIP)
+            assert refused.shape == "unavailable", refused.text
+            assert server.asked("/_msearch") == searched + asked
+        assert server.asked("/fake") == described + 1
+        assert max(index.seconds) <= 0.2
+    finally:
+        server.replies.clear()
+        hanging.close()
+        held.close()
 
 
 def test_a_cluster_that_is_away_at_the_start_stops_the_start(cluster: tuple[Desk, ElasticServer]) -> None:

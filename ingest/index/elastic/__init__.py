@@ -94,10 +94,11 @@ class ElasticIndex:
         self._known: StoredGeneration | None = None
         self._foreign = ""
         """The live index where its identity is not ours."""
+        self.server_version = ""
         self._wire = Wire(settings)
-        try:
         if not look:
             return
+        try:
             self.server_version = self._wire.check()
             if not self._order():
                 self._begin()
@@ -146,8 +147,8 @@ class ElasticIndex:
 
     def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
         """Return the documents of `where.kind` that these readers may read, in force if asked, by title."""
-        deadline = time.monotonic() + _LIST_SECONDS
-        return self._readable(deadline).documents(where, deadline)
+        held = self._readable(self._soon())
+        return held.documents(where, time.monotonic() + _LIST_SECONDS)
 
     def rebuild(self) -> ElasticGeneration:
         """Start a new generation; raises IndexingError while another rebuild runs, in any process."""
@@ -166,8 +167,8 @@ class ElasticIndex:
 
     def generations(self) -> tuple[GenerationInfo, ...]:
         """Return the live generation and those to roll back to, newest first."""
-        order = self._order()
-        found = self._described(f"{self._settings.prefix}-generation-*")
+        order = self._order(self._soon())
+        found = self._described(f"{self._settings.prefix}-generation-*", self._soon())
         return tuple(
             GenerationInfo(
                 self._names.generation(index),
@@ -335,9 +336,13 @@ class ElasticIndex:
         )
         return {alias: index for index, of in dict(found).items() for alias in of["aliases"]}
 
-    def _order(self) -> list[str]:
+    def _soon(self) -> float:
+        """Return until when a question waits for an answer."""
+        return time.monotonic() + self._settings.timeout_seconds
+
+    def _order(self, deadline: float | None = None) -> list[str]:
         """Return the live index, then those to roll back to, newest first; empty where there is none."""
-        pointers = self._pointers()
+        pointers = self._pointers(deadline)
         if self._settings.prefix not in pointers:
             return []
         order = [pointers.pop(self._settings.prefix)]

@@ -19,7 +19,7 @@ from elastic_transport import ConnectionTimeout, SerializationError, TlsError
 from elasticsearch import ApiError, AsyncElasticsearch, TransportError, UnsupportedProductError
 
 from ingest.config import ElasticsearchSettings
-from ingest.errors import ConfigError, IndexingError
+from ingest.errors import ConfigError, IndexAway, IndexingError
 
 OLDEST = (8, 14)
 """Oldest server version that has all that is used here under its free licence."""
@@ -246,17 +246,19 @@ class Wire:
                     "ELASTICSEARCH_CA_CERTS to the CA's file, or ELASTICSEARCH_FINGERPRINT to its SHA-256 fingerprint"
                 )
             case ConnectionTimeout():
-                return IndexingError(
+                return IndexAway(
                     f"{where} did not answer in time; look whether it is overloaded, then try again"
                 )
             case Unreachable():
-                return IndexingError(
+                return IndexAway(
                     f"{where} cannot be reached ({error.message}); check ELASTICSEARCH_URL and that it runs"
                 )
             case SerializationError():
                 return IndexingError(
                     f"{where} answered with something else than JSON; check that ELASTICSEARCH_URL is not a proxy's page"
                 )
+            case ApiError() if _passes(error):
+                return IndexAway(f"{where}: {_refusal(error)}")
             case ApiError():
                 return IndexingError(f"{where}: {_refusal(error)}")
             case _:
