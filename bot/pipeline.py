@@ -33,6 +33,7 @@ from bot.types import (
     ToolCall,
     Verdict,
 )
+from ingest import scope
 from ingest.atoms import mentions, stems, words
 from ingest.dates import Calendar, format_date
 from ingest.errors import IndexingError, ModelError, TicketsUnavailable, TwohopError
@@ -131,8 +132,7 @@ class _Turn:
             return self._answer(
                 "clarify", unclear, Route("direct", ("the question does not say which ticket",)), None
             )
-        cases = self._cases()
-        await self._second_search(cases)
+        cases = await self._searched_cases()
         decided = await self._decide(cases)
         if self._out_of_reach(decided):
             return self._unavailable(Route("direct", ("the rule is out of reach",)))
@@ -154,8 +154,7 @@ class _Turn:
             return self._answer("not_found", self._nothing(), route, None)
         draft, stop, route = await self._write(route)
         if self.tools.gained:
-            cases = self._cases()
-            await self._second_search(cases)
+            cases = await self._searched_cases()
             decided = await self._decide(cases)
             if self._out_of_reach(decided):
                 return self._unavailable(route)
@@ -321,6 +320,20 @@ class _Turn:
         cases = [verdict.case_of(t, self.tools.label(t.number), f"ticket:{t.number}") for t in chosen[:4]]
         return tuple(verdict.put(asked, case, vocabulary, now) for case in cases or told)
 
+    async def _searched_cases(self) -> tuple[verdict.Case, ...]:
+        """Return the cases once their rules are searched, read again where the rules name a kind of case that no ticket is."""
+        cases = self._cases()
+        await self._second_search(cases)
+        if not any(self._wants_verdict(case) for case in cases):
+            return cases
+        chunks = list(self._rule_chunks().values())
+        taught = await self.parts.compute(lambda: scope.taught(self.names.vocabulary, chunks, self._asked()))
+        facets = {name: taught[name] for name in self.names.facets}
+        self.names = dataclasses.replace(self.names, facets=facets, priority=taught["priority"])
+        if (again := self._cases()) != cases:
+            await self._second_search(again)
+        return again
+
     async def _second_search(self, cases: Sequence[verdict.Case]) -> None:
         """Run the search that the first one makes possible: the question's topic with the facets of the fetched row."""
         for case in cases:
@@ -396,13 +409,16 @@ class _Turn:
             return verdict.together([record for record in records if record]), []
         if self.hidden:
             return None, []
-        chunks = {**self.rules, **{i.chunk.id: i.chunk for i in self.evidence.shown if i.chunk is not None}}
+        chunks = self._rule_chunks()
         found = [self._decide_one(case, chunks) for case in cases if self._wants_verdict(case)]
         decided = [one for one in found if one]
         pinned = [chunks[id_] for one in decided for id_ in one.used if id_ in chunks]
         if len(decided) < len(found) or not decided:
             return None, pinned
         return verdict.together(decided), pinned
+
+    def _rule_chunks(self) -> Mapping[str, Chunk]:
+        return {**self.rules, **{i.chunk.id: i.chunk for i in self.evidence.shown if i.chunk is not None}}
 
     def _decide_one(self, case: verdict.Case, chunks: Mapping[str, Chunk]) -> Verdict | None:
         day = in_force_on(self.text, self.question.now.date())

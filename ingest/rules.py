@@ -8,12 +8,12 @@ own column header and the row's other cells as labels. Questions, quoted speech 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, cast
 
-from ingest.atoms import Atom, atoms, blocks, cells, fold, mentions, plain, sentences, stems, words
+from ingest.atoms import Atom, atoms, blocks, cells, fold, plain, sentences, stems, words
 from ingest.types import Chunk, Rule, Unit
 
 RULES_VERSION = "4"
@@ -658,121 +658,6 @@ def _cell_anchor(cell: str) -> str | None:
 def _header_anchor(name: str) -> str | None:
     match = _RUNS.search(fold(name))
     return _lexical(match["what"]) if match else None
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Which facet values a rule is about, and which it leaves out."""
-
-    includes: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    excludes: Mapping[str, frozenset[str]] = field(default_factory=dict)
-
-    @property
-    def keys(self) -> int:
-        """How many facets it names values of: how specific it is. Leaving a value out is general still."""
-        return len(self.includes)
-
-    def fits(self, facts: Mapping[str, str]) -> Literal["applies", "unknown", "no"]:
-        """Tell whether the rule is about a case with these facts."""
-        known = {name: fold(value) for name, value in facts.items() if value}
-        missing = False
-        for limits, wanted in ((self.includes, True), (self.excludes, False)):
-            for name, values in limits.items():
-                if name not in known:
-                    missing = True
-                elif (known[name] in map(fold, values)) is not wanted:
-                    return "no"
-        return "unknown" if missing else "applies"
-
-
-_EXCEPT = re.compile(
-    r"\b(?:except(?: for| on| in)?|excluding|other than|apart from|aside from|with the exception of|but not|not (?:on|for|in)|"
-    r"(?:do|does) not apply (?:to|on|for|in)|salvo|excepto|menos|con excepcion de|no se aplica a)\b"
-    r"(?P<out>[^.;:()]*?)(?=\b(?:have|has|may|can|are|is|get|gets|must|will|within|when|if|who|which|pued\w+|tiene\w*)\b|[.;:()]|$)"
-    r"|\bwith (?P<out2>[^.;:()]{1,40}?) (?:as (?:the|an|its|only) )+exceptions?\b"
-)
-_BUSINESS_TIME = re.compile(r"\bbusiness[ -](?:day|hour|week)s?\b", re.IGNORECASE)
-_PEOPLE = re.compile(r"\W+(?:members?|mates?|leads?|leaders?)\b", re.IGNORECASE)
-_ORDINARY = frozenset(
-    (
-        "low normal high medium standard basic free regular general default other none yes no new old open closed plus personal home major minor "
-        "alta baja media alto bajo medio basico libre nuevo otro"
-    ).split()
-)
-"""Words that are facet values only beside their facet's name, in a label, or with a capital inside a sentence."""
-
-
-def scope(rule: Rule, vocabulary: Mapping[str, Collection[str]]) -> Scope:
-    """Return which facet values the rule is about: what stands nearest wins, from its own words out to the title.
-
-    A value written with a capital in the vocabulary must be so in the text: "Team plan", not "your team".
-    """
-    key = tuple((name, tuple(sorted(values))) for name, values in sorted(vocabulary.items()))
-    return _scope(rule.text, rule.labels, rule.headings, key)
-
-
-@lru_cache(maxsize=65536)
-def _scope(
-    text: str,
-    labels: tuple[str, ...],
-    headings: tuple[str, ...],
-    vocabulary: tuple[tuple[str, tuple[str, ...]], ...],
-) -> Scope:
-    places = [labels or (text,), *((heading,) for heading in reversed(headings))]
-    includes: dict[str, frozenset[str]] = {}
-    excludes: dict[str, frozenset[str]] = {}
-    for name, values in vocabulary:
-        for place in places:
-            named, left_out, every = _read_place(place, name, values)
-            if left_out:
-                excludes[name] = left_out
-            if named and not every and (named < frozenset(values) or len(values) == 1):
-                includes[name] = named
-            if named or left_out or every:
-                break
-    return Scope(includes, excludes)
-
-
-def _read_place(
-    place: tuple[str, ...], facet: str, values: tuple[str, ...]
-) -> tuple[frozenset[str], frozenset[str], bool]:
-    """Return the values that a place names and leaves out, and whether it speaks of all of them."""
-    spoken = re.escape(fold(facet).replace("_", " "))
-    named: set[str] = set()
-    left_out: set[str] = set()
-    every = False
-    for part in place:
-        part = _BUSINESS_TIME.sub(lambda found: "-" * len(found.group()), part)
-        folded = fold(part)
-        for match in _EXCEPT.finditer(folded):
-            start, end = match.span("out" if match["out"] is not None else "out2")
-            left_out.update(mentions(part[start:end], values, strict=True))
-            if left_out:
-                part = part[:start] + " " * (end - start) + part[end:]
-        every = every or bool(
-            re.search(
-                rf"\b(?:all|any|every|each|whatever|whichever|regardless of|irrespective of|todos los|todas las|cualquier|cualquiera de los)"
-                rf"(?: the| your| our| other| of)* {spoken}(?:e?s)?\b",
-                folded,
-            )
-        )
-        named.update(value for value in mentions(part, values, strict=True) if _meant(part, value, spoken))
-    return frozenset(named - left_out), frozenset(left_out), every
-
-
-def _meant(part: str, value: str, facet: str) -> bool:
-    """Tell whether an ordinary word stands for the facet value."""
-    wanted = fold(value)
-    folded = fold(part)
-    if wanted not in _ORDINARY:
-        found = list(re.finditer(rf"\b{re.escape(wanted)}", folded))
-        return not found or any(not _PEOPLE.match(folded, match.end()) for match in found)
-    if folded.rpartition(": ")[2].strip() == wanted:
-        return True
-    near = rf"\b{re.escape(wanted)}\b[\w ,/&-]{{0,25}}\b{facet}|\b{facet}\b\W+(?:\w+\W+){{0,3}}{re.escape(wanted)}\b"
-    capital = re.escape(value[:1].upper() + value[1:])
-    inside = rf"(?<=[a-z,] ){capital}\b|\b{capital}(?= (?:tickets?|cases?|issues?|incidents?|requests?)\b)"
-    return bool(re.search(near, folded) or re.search(inside, part))
 
 
 def topics(rule: Rule) -> frozenset[str]:

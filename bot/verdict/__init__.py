@@ -60,7 +60,7 @@ def decide(
         verdicts = []
         for action, about in matters:
             choice = choose(about, action, case, anchors, now)
-            beside = _beside(text, topic, about, case, actions) if choice else ()
+            beside = _beside(text, topic, about, case, [*actions, *vocabulary]) if choice else ()
             # Without a declared action the topic's words are all there is to tell that a rule is meant, and of a
             # ticket only what its facets key.
             if choice and (action or (not beside and (choice.best.scope.keys or not case.evidence))):
@@ -72,13 +72,13 @@ def decide(
 
 
 def _beside(
-    text: str, topic: frozenset[str], about: Sequence[Candidate], case: Case, actions: Collection[str]
+    text: str, topic: frozenset[str], about: Sequence[Candidate], case: Case, declared: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the words of the question that neither the matter's rules nor the case nor a declared action speak of.
+    """Return the words of the question that neither the matter's rules nor the case nor a declared name speak of.
 
     "Is 4812 entitled to a refund to another card?" is not answered by how long there is time for a refund.
     """
-    known = {stem for action in actions for stem in stems(action)}
+    known = {stem for name in declared for stem in stems(name.replace("_", " "))}
     known |= {stem for c in about if c.fit != "no" for stem in topics(c.rule)}
     known |= {stem for word in words(text) if anchors_in(word) for stem in stems(word)}
     if case.evidence:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from bot.verdict.case import Case
 from bot.verdict.topic import GENERIC, topic_of
-from ingest.atoms import stems
-from ingest.rules import Scope, scope, topics
+from ingest.atoms import fold, stems
+from ingest.rules import topics
+from ingest.scope import Scope, scope
 from ingest.types import AUTHORITY, Chunk, Rule
 
 _TOPICAL = 0.75
@@ -57,6 +58,8 @@ class Choice:
     """Rules of equal weight that say something else."""
     open: tuple[Candidate, ...] = ()
     """More specific rules that would apply if a fact were known."""
+    unserved: tuple[tuple[str, str], ...] = ()
+    """Facets of the case, with their values, that other rules of the matter are keyed by and none is for."""
 
 
 def candidates(
@@ -77,6 +80,7 @@ def candidates(
     found = []
     for rule, chunk in rules.values():
         read = scope(rule, keyed)
+        read = replace(read, includes={**_about_one(chunk, keyed), **read.includes})
         objects = [object_ for words in _objects(rule) if (object_ := words - common)]
         mentioned = any(2 * len(object_ & told) >= len(object_) for object_ in objects)
         subject = any(2 * len(object_ & titled) >= len(object_) for object_ in objects)
@@ -84,6 +88,11 @@ def candidates(
         fit = "no" if (objects or unlimited) and not mentioned else read.fits(case.facts)
         found.append(Candidate(rule, chunk, read, fit, len(keyed) + 1 if subject else int(mentioned)))
     return found
+
+
+def _about_one(chunk: Chunk, keyed: Mapping[str, Collection[str]]) -> Mapping[str, frozenset[str]]:
+    """Return the facet values that a document's front matter says it is about."""
+    return {name: frozenset({value}) for name, value in chunk.facets.items() if name in keyed}
 
 
 def _objects(rule: Rule) -> tuple[frozenset[str], ...]:
@@ -226,7 +235,17 @@ def choose(
         tuple(c for c in alike if c in applying and c.precedence != best.precedence and c.rule.amount),
         tuple(tied[:2]),
         () if case.evidence or best.named else tuple(unknown),
+        ()
+        if best.scope.keys or best.named
+        else tuple(_unserved(case, [c for c in live if _same_matter(c, best)])),
     )
+
+
+def _unserved(case: Case, rules: Sequence[Candidate]) -> Iterator[tuple[str, str]]:
+    for name, value in case.facts.items():
+        keyed = {fold(own) for c in rules for own in c.scope.includes.get(name, ())}
+        if keyed and fold(value) not in keyed:
+            yield name, value
 
 
 def _same_matter(one: Candidate, other: Candidate) -> bool:

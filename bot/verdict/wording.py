@@ -60,7 +60,10 @@ def worded(choice: Choice, action: str, case: Case, calendar: Calendar, now: dat
         return _tied([choice.best, *choice.tied], case)
     if choice.open:
         return _depends(choice.best, choice.open, case)
-    return _apply(choice.best, choice.others, action, case, calendar, now)
+    verdict = _apply(choice.best, choice.others, action, case, calendar, now)
+    unserved = " or ".join(f"{value} {name.replace('_', ' ')}" for name, value in choice.unserved)
+    said = f" Among the sources there are no terms of {unserved} for this." if unserved else ""
+    return replace(verdict, text=verdict.text + said)
 
 
 def _apply(

@@ -8,7 +8,8 @@ from typing import Literal
 
 import pytest
 
-from ingest.rules import Scope, find_rules, scope, topics
+from ingest.rules import find_rules, topics
+from ingest.scope import Scope, scope
 from ingest.types import Chunk, Rule
 
 VOCABULARY: Mapping[str, tuple[str, ...]] = {
