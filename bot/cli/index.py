@@ -95,7 +95,7 @@ def index(
         _preview(settings, order, as_json)
         return
     with _running(settings, "rebuild" if rebuild else "sync", order.only, started) as (runs, pulse):
-        with opened(settings, for_rebuild=rebuild) as desk:
+        with opened(settings, for_rebuild=rebuild, may_be_away=["tickets"]) as desk:
             outcome = carry_out(desk, order, pulse, runs.history())
         pulse.finish(outcome.as_json(), outcome.failed)
     if as_json:
@@ -266,7 +266,7 @@ def _preview(settings: Settings, order: Order, as_json: bool) -> None:
 
     with closing(store_of(settings)) as store:
         history = _runs(settings, store).history()
-    with opened(settings, for_rebuild=order.rebuild) as desk:
+    with opened(settings, for_rebuild=order.rebuild, may_be_away=["tickets"]) as desk:
         reports = desk.preview(order.named, only=order.only, rebuild=order.rebuild)
         outcome = Outcome(reports, roots=indexed_roots(settings, order.named))
         speed = rate(history, desk.embedder) if outcome.chunks else 0.0
