@@ -42,7 +42,7 @@ from ingest.types import Arm, Chunk, Ticket, Where
 
 _log = logging.getLogger(__name__)
 
-CHECKS = "what the language model wrote did not pass the checks"
+CHECKS = "the language model's wording could not be found in the sources, so this quotes them instead"
 SILENT = "the language model gave no answer"
 _EVERY = 500
 """Places asked for when an arm is missing and the others must make up for it, so that no rule stays out of sight."""

@@ -125,7 +125,7 @@ async def test_a_confident_no_over_the_wire_is_not_posted(sample: Desk, text: st
     assert len(server.requests) == 1
     for word in ("lapsed", "missed", "out of luck", "too late", "refused", "not possible", "Two weeks"):
         assert word not in answered.text
-    assert f"What the language model wrote did not pass the checks. {NOTE}" in answered.text
+    assert f"{pipeline.CHECKS[0].upper()}{pipeline.CHECKS[1:]}. {NOTE}" in answered.text
 
 
 @pytest.mark.parametrize("mode", MODES)
