@@ -32,6 +32,11 @@ _TICKET = re.compile(
     r"\b(?:(?:that|this|the same|same|the) (?:ticket|case|one|incident)|it)\b(?!\s+(?:that|which|from|of|the|opened by))",
     re.IGNORECASE,
 )
+_ELSEWHERE = re.compile(
+    r"\b(?:same|mism[oa]|others?|another|else|more|ones?|tickets?|cases?|opened|otr[oa]s?|casos?)\b",
+    re.IGNORECASE,
+)
+"""Words of a question about a customer that leave the ticket of the thread."""
 _THE_ONE = re.compile(r"\b(?:the|that) one\b", re.IGNORECASE)
 _SAME = re.compile(r"\b(same|that|this|it|these|those|like it)\b", re.IGNORECASE)
 _AMONG = re.compile(
@@ -135,12 +140,14 @@ def follow_up(
     last = history[-1]
     if "field" in asks(last.standalone):
         last = next((turn for turn in reversed(history) if "rule" in asks(turn.standalone)), last)
-    customer = next((turn.customers[-1] for turn in reversed(history) if turn.customers), "")
+    about = next((turn for turn in reversed(history) if turn.customers), None)
+    customer = about.customers[-1] if about else ""
     ticket = next((turn.tickets[-1] for turn in reversed(history) if turn.tickets), "")
     values = {value for options in names.facets.values() for value in options}
     out = text
     if customer and not mentions(text, names.customers):
-        out = _CUSTOMER.sub(customer, out)
+        # On a desk with a Business plan, "the Business plan" is no customer.
+        out = _CUSTOMER.sub(lambda said: said.group() if mentions(said.group(), values) else customer, out)
     if _ELLIPSIS.match(text) and out == text and len(words(text)) <= 10:
         swapped = _swap(text, last.standalone, names, numbers, label)
         if swapped:
@@ -165,7 +172,9 @@ def follow_up(
     ):
         return f"{text.rstrip(' ?.')} for {' '.join(held)}?"
     if out != text:
-        return _THE_ONE.sub("the ticket", out)
+        out = _THE_ONE.sub("the ticket", out)
+        stays = about and ticket in about.tickets[-1:] and not numbers and not _ELSEWHERE.search(text)
+        return f"{out} (ticket {label}{ticket})" if stays and not said & {"aggregate", "similar"} else out
     if customer and re.search(r"\btickets\b", text, re.IGNORECASE) and not mentions(text, names.customers):
         return re.sub(r"\b(?:it|they|them)\b", customer, out, count=1, flags=re.IGNORECASE)
     if customer and ticket and not numbers and _THEY.search(out):

@@ -7,6 +7,7 @@ import re
 from bot.gate import STATE
 from bot.offline.quote import ORDERS
 from bot.types import EvidenceItem
+from bot.verdict.case import DEMANDS
 from ingest.atoms import sentences, stems, words
 
 
@@ -32,6 +33,8 @@ def fields_of(item: EvidenceItem, text: str, wanted: frozenset[str], short: bool
     asked = set(stems(text))
     if not re.search(r"\b(who|which|what|whose) (is the )?customer", text, re.IGNORECASE):
         asked -= set(stems("customer"))
+    if "when" in words(text) and asked & set(stems("ask apply")):
+        asked |= DEMANDS
     fields = [line for line in rest if ": " in line and not line.startswith("Resolution")]
     named = [line for line in fields if set(stems(line.partition(":")[0])) & asked]
     if "who" in words(text):

@@ -9,9 +9,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from bot.app import Desk
 from bot.rewrite import SCHEMA, absolute, adds, condensed, standalone
 from bot.types import Asker, Budget, Gazetteer, Limits, PastTurn, Question, Reply
 from ingest.errors import ModelError
+from tests.desks import answer
 from tests.scripted import ScriptedModel, says
 
 NAMES = Gazetteer(
@@ -195,3 +197,33 @@ def test_a_pasted_log_is_cut_to_what_a_search_can_use() -> None:
     assert cut.startswith("What does this mean?")
     assert "ALB-1207" in cut
     assert condensed("What does ALB-1207 mean?") == "What does ALB-1207 mean?"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["And if they were on the Business plan?", "And on the Business plan?", "what about the business terms?"],
+)
+async def test_a_plans_name_is_no_word_for_the_customer(text: str) -> None:
+    made = await rewritten(text, TURN)
+    assert made == "Is the customer on ticket 4812 entitled to a refund if it were Business?"
+
+
+async def test_a_question_about_the_customer_stays_on_the_ticket() -> None:
+    made = await rewritten("When did the customer ask?", TURN)
+    assert made == "When did Ortega Hardware ask? (ticket TCK-4812)"
+    made = await rewritten("Which tickets did the customer open?", TURN)
+    assert "TCK-4812" not in made
+
+
+@pytest.mark.parametrize("text", ["And if they were on the Business plan?", "what about the business terms?"])
+async def test_a_plan_supposed_in_a_thread_is_what_the_rule_is_about(sample: Desk, text: str) -> None:
+    answered = await answer(sample, text, history=(TURN,))
+    assert "Supposing plan Business instead of Team: Yes." in answered.text
+    assert "45 days" in answered.text
+    assert "28 September 2026" in answered.text
+
+
+async def test_when_the_customer_asked_is_read_off_the_threads_ticket(sample: Desk) -> None:
+    answered = await answer(sample, "When did the customer ask?", history=(TURN,))
+    assert "2 September 2026" in answered.text
+    assert {citation.source for citation in answered.citations} == {"ticket:4812"}
