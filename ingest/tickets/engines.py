@@ -101,9 +101,25 @@ def reading_postgresql(url: URL, seconds: float) -> Engine:
             "prepare_threshold": None,
         },
     )
+    event.listen(engine, "connect", _lenient)
     event.listen(engine, "checkout", _alive)
     _watch(engine, seconds + _GRACE_SECONDS)
     return engine
+
+
+def _lenient(connection: Any, _record: object) -> None:
+    """Replace bytes that are no text: a server of encoding SQL_ASCII keeps any, and one row would end every answer."""
+    from psycopg.adapt import Loader
+
+    class Text(Loader):
+        def load(self, data: bytes | bytearray | memoryview) -> str:
+            return bytes(data).decode("utf-8", "replace")
+
+    if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+        connection.execute("SET client_encoding TO SQL_ASCII")
+        connection.commit()
+        for kind in ("text", "varchar", "bpchar", "name"):
+            connection.adapters.register_loader(kind, Text)
 
 
 def _alive(connection: Any, _record: object, _proxy: object) -> None:

@@ -507,6 +507,41 @@ def test_one_row_that_cannot_be_read_is_named_and_takes_no_other_down(
     assert reason in reasons.get("tickets:4813", "")
 
 
+@pytest.mark.postgres
+def test_bytes_that_are_no_text_take_no_other_row_down_on_a_server_that_keeps_any(
+    postgres_server: str, postgres_url: str
+) -> None:
+    name = f"ascii_{uuid.uuid4().hex[:8]}"
+    made = f"CREATE DATABASE {name} ENCODING SQL_ASCII LOCALE 'C' TEMPLATE template0"
+    url = (
+        make_url(postgres_url)
+        .set(database=name)
+        .update_query_dict({"client_encoding": "utf8"})
+        .render_as_string(hide_password=False)
+    )
+    with psycopg.connect(postgres_server, autocommit=True) as admin:
+        admin.execute(made)
+        try:
+            company = Company(url)
+            company.fill([case(4812), case(4813)])
+            company.run(
+                r"UPDATE desk.cases SET details = E'caf\xe9' WHERE case_no = 4813",
+                r"""UPDATE desk.cases SET "client name" = E'N\xfa' WHERE case_no = 4813""",
+            )
+            store = TicketStore(url, company.settings(), CalendarSettings())
+            assert store.find(TicketFilter(), SUPPORT).total == 2
+            odd = store.get("4813", SUPPORT)
+            assert odd is not None
+            assert odd.body == "caf\ufffd"
+            assert [t.number for t in store.all_for_index(NOW) if not isinstance(t, Failed)] == [
+                "4813",
+                "4812",
+            ]
+            store.close()
+        finally:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_a_database_in_another_encoding_is_read(
     company: Company, opened: Callable[..., TicketStore], tmp_path: Path
