@@ -154,7 +154,7 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
         r"\b(how many( \w+){0,4} (tickets|cases|incidents|complaints|claims|(refund|return|exchange|cancellation|change|feature|service|support) requests)|number of (\w+ ){0,3}(tickets|cases|claims)|"
         r"how many (\w+ ){0,3}(customers|clients|shops|refunds|returns) (\w+ ){0,2}(asked|ask|have|had|opened|wrote|write|requested|requests|claimed|did|were|wanted|want)|"
         r"which (\w+ ){0,6}(tickets|cases)|que (\w+ ){0,2}(tickets|casos|incidencias)|(lista|muestra\w*|dame) (\w+ ){0,3}(tickets|casos|incidencias)|"
-        r"count( of)? |"
+        r"count( of)? |(list|show)( me| us)? (?!how )(\w+ ){0,2}(tickets|cases)|cases (opened|created|closed|resolved|updated|assigned)|"
         r"(list|show|give)( me| us)? (all|every|the|open|any|our|\w+ tickets)|(which|what) (\w+ ){0,3}(tickets|cases|"
         r"incidents|claims)|tickets (opened|are|were|by|from|for|with|on|assigned|in|about|do|does|updated|changed|created|closed|resolved|mention\w*|that|which|without|not|older|since|between|waiting|asking)|(open|pending|resolved|closed|"
         r"unassigned|urgent) (tickets|cases|claims)|most (often|tickets|common)|who has (the )?(most|fewest)|oldest|newest|latest|"

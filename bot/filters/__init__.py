@@ -61,6 +61,11 @@ _SKIPPED = _set(
 _OPENED = _set(
     "opened created raised filed submitted reported logged abierto abierta abiertos abiertas abrio abrieron abrimos creado creados"
 )
+_AUXILIARIES = _set("do does did don doesn didn to can could may might will would should")
+_STAYING = _set(
+    "have has had is are was were be been being stay stays stayed remain remains left leave kept keep"
+)
+"""Verbs before "open" that make it a state."""
 _UPDATED = _set("updated changed modified touched actualizado actualizados cambiado cambiados")
 _FRAME = frozenset(
     stem
@@ -208,12 +213,18 @@ def whole_codes(text: str) -> tuple[str, ...]:
 
 def dangling(text: str, names: Gazetteer) -> str:
     """Return the words that point at a customer whom the text does not name, or an empty string."""
-    match = _SAME.search(fold(text))
+    match = next(_same_customer(text, names), None)
     return (
         ""
         if not match or not names.customers or mentions(text, names.customers)
         else text[match.start() : match.end()]
     )
+
+
+def _same_customer(text: str, names: Gazetteer) -> Iterator[re.Match[str]]:
+    """Yield the words that point at a customer; on a desk with a Business plan, "that business" may be the plan."""
+    values = [value for options in names.facets.values() for value in options]
+    return (match for match in _SAME.finditer(fold(text)) if not mentions(match.group(), values))
 
 
 def only_counts(text: str) -> bool:
@@ -399,7 +410,8 @@ class _Reader:
 
     def _having(self) -> None:
         for pattern in (_HAVING, _PRONOUN, _SAME):
-            for match in pattern.finditer(self._folded):
+            same = _same_customer(self._text, self._names)
+            for match in same if pattern is _SAME else pattern.finditer(self._folded):
                 places = self._inside(*match.span())
                 if pattern is _PRONOUN:
                     places = [
@@ -568,7 +580,19 @@ class _Reader:
             kind == "facets" and self._word(place[0] - 1) in ("our", "your", "my", "support")
         ):
             return True
-        return kind == "status" and self._tokens[place[0]].text in _OPENED and self._dated(place[-1])
+        if kind != "status":
+            return False
+        return self._acts(place[0]) or (self._tokens[place[0]].text in _OPENED and self._dated(place[-1]))
+
+    def _acts(self, i: int) -> bool:
+        """Tell whether "open" is what somebody does, not how a ticket is: "which cases did Zoe open"."""
+        if self._word(i) not in ("open", "opens") or self._word(i + 1) in _TICKETS:
+            return False
+        before = [self._word(j) for j in range(i - 1, max(-1, i - 8), -1)]
+        verb = next((at for at, word in enumerate(before) if word in _AUXILIARIES | _STAYING), None)
+        if verb is None:
+            return self._word(i) == "opens"
+        return before[verb] in _AUXILIARIES and (verb > 0 or before[verb] != "do")
 
     def _empty(self) -> None:
         """Read "unassigned" and "without a plan"."""

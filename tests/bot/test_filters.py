@@ -65,6 +65,22 @@ TODAY = date(2026, 9, 26)
             {"status": "open", "facets": {"billing": "annual"}, "count_by": "customer"},
         ),
         ("Tickets of Ortega Hardware", {"customer": "Ortega Hardware"}),
+        ("Which cases did Ortega Hardware open?", {"customer": "Ortega Hardware"}),
+        (
+            "Which tickets did the people of Ortega open yesterday?",
+            {"customer": "Ortega Hardware", "opened_from": "2026-09-25", "opened_to": "2026-09-25"},
+        ),
+        ("How many tickets does Ortega Hardware open?", {"customer": "Ortega Hardware"}),
+        (
+            "Which tickets does Ortega Hardware still have open?",
+            {"customer": "Ortega Hardware", "status": "open"},
+        ),
+        ("Does Ortega have open tickets?", {"customer": "Ortega Hardware", "status": "open"}),
+        ("Do any open tickets of Ortega exist?", {"customer": "Ortega Hardware", "status": "open"}),
+        (
+            "list cases of Team customers opened in July 2026",
+            {"facets": {"plan": "Team"}, "opened_from": "2026-07-01", "opened_to": "2026-07-31"},
+        ),
         ("Are there any older tickets open?", {"status": "open", "order": "oldest"}),
         ("Does Ortega have newer tickets?", {"customer": "Ortega Hardware"}),
         ("Tickets that mention ALB-1207", {"text": "alb-1207"}),
