@@ -44,6 +44,13 @@ def refusal(body: Mapping[str, Any], us: Us, shared_channels: Collection[str]) -
     return ""
 
 
+def outsider(command: Mapping[str, Any], us: Us) -> bool:
+    """Tell whether a slash command comes from another organisation; its payload says nothing of guests."""
+    if us.enterprise and command.get("enterprise_id") == us.enterprise:
+        return False
+    return command.get("team_id") != us.team
+
+
 def rights(desk: Desk, inbound: Inbound) -> Asker:
     """Return who asks with the rights of the place: everybody in a channel reads along, so it has the members' only."""
     asker = desk.asker(inbound.user)

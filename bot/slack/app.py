@@ -266,13 +266,19 @@ async def connected(
         worker = Worker(
             desk, inbox, web, us, run=run, think=think, parallel=settings.slack.parallel, metrics=metrics
         )
+
+        async def documents() -> int:
+            return len(await desk.parts.compute(lambda: desk.index.documents(Where(desk.everyone()))))
+
         runs = IndexRuns(
             web,
+            us,
             inbox,
             index_runs,
             run,
             argv=reindex,
             sources=desk.sources,
+            documents=documents,
             admins=settings.slack.admins,
             settings=settings.sync,
             zone=desk.zone,
@@ -302,6 +308,7 @@ async def connected(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await think(desk.release())
             think.close()
             run.close()
 
@@ -315,14 +322,21 @@ async def _first_end(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 
 async def serve(desk: Desk, *, reindex: Sequence[str], say: Callable[[str], None]) -> None:
-    """Answer in Slack until SIGTERM or SIGINT; raises ConfigError where it cannot start."""
+    """Answer in Slack until SIGTERM or SIGINT; raises ConfigError or ModelError where it cannot start."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with connected(desk, reindex=reindex, say=say) as failed:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        say("answering mentions and direct messages; Ctrl-C or SIGTERM ends it")
         waiting = asyncio.create_task(stop.wait())
+        # It takes seconds, for which the first question would wait.
+        loaded = asyncio.ensure_future(
+            desk.parts.compute(lambda: desk.queries.embed(["a question"], kind="query"))
+        )
+        await asyncio.wait((loaded, waiting, failed), return_when=asyncio.FIRST_COMPLETED)
+        if loaded.done():
+            loaded.result()
+            say("answering mentions and direct messages; Ctrl-C or SIGTERM ends it")
         await asyncio.wait((waiting, failed), return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         if failed.done():

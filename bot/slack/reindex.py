@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
@@ -13,21 +13,24 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.app import Executor
 from bot.config import SyncSettings
-from bot.slack import text
+from bot.slack import text, views
+from bot.slack.access import Us, outsider
 from bot.slack.worker import UNREACHABLE, code
 from bot.store import Inbox
-from ingest.errors import ConfigError
+from ingest.errors import ConfigError, IndexingError
 from ingest.runs import Run, Runs, State
 from ingest.schedule import EVERYTHING, ChildRun, Plan, Schedule, check, run_child
 
 _SHOWN_SKIPS = 10
 _MOST_REASON = 500
 _POSTS = 4
+_COUNT_SECONDS = 1.5
+"""Slack waits three seconds for the reply to a command."""
 _BUSY_SECONDS = 5.0
 _SETTLING_SECONDS = 900.0
 """How long a bot that was just started has to catch up before it raises an alarm."""
 _HELP = (
-    "`/twohop status` shows what is indexed and what is being answered\n"
+    "`/twohop status` shows of when the index is; to admins also what is indexed and what is being answered\n"
     "`/twohop reindex` reads the sources again, `/twohop reindex NAME` only one of them (admins)\n"
     "To ask something, mention me in a channel or write to me in a direct message."
 )
@@ -40,28 +43,32 @@ class IndexRuns:
 
     `argv` is the command that prints a JSON report, or empty where there is nothing to index again; it is told the id of
     its run. A run is kept in the database until its result is told, so a process that dies over it leaves that to the
-    next one. `sources` names what can be read alone.
+    next one. `sources` names what can be read alone, `documents` counts what is indexed.
     """
 
     def __init__(
         self,
         client: AsyncWebClient,
+        us: Us,
         inbox: Inbox,
         runs: Runs,
         run: Executor,
         *,
         argv: Sequence[str],
         sources: Callable[[], Sequence[str]],
+        documents: Callable[[], Awaitable[int]],
         admins: Collection[str],
         settings: SyncSettings,
         zone: tzinfo = UTC,
     ) -> None:
         self._client = client
+        self._us = us
         self._inbox = inbox
         self._runs = runs
         self._run = run
         self._argv = argv
         self._sources = sources
+        self._documents = documents
         self._admins = frozenset(admins)
         self._deadline = settings.deadline_minutes * 60
         self._zone = zone
@@ -112,12 +119,14 @@ class IndexRuns:
 
     async def command(self, body: Mapping[str, Any]) -> str:
         """Answer `/twohop …`; the reply is seen by its user alone."""
+        if outsider(body, self._us):
+            return views.REFUSALS["external"]
         user = str(body.get("user_id") or "")
         match (body.get("text") or "").split():
             case [word, *sources] if word.casefold() == "reindex":
                 return await self._reindex(user, sources)
             case [word] if word.casefold() == "status":
-                return await self._status()
+                return await self._status(user)
             case _:
                 return _HELP
 
@@ -140,11 +149,19 @@ class IndexRuns:
         self._begin(run)
         return "The index run has begun. I will write to you when it is done; answers go on from what is indexed now."
 
-    async def _status(self) -> str:
-        counts = await self._run(self._inbox.counts)
+    async def _status(self, user: str) -> str:
+        """Say of when the index is; how much there is of what is for admins, as a guest's command looks like a member's."""
         run = await self._run(self._runs.latest)
+        ended = await self._run(self._runs.succeeded_at)
+        until = f"The index is of {self._clock(ended)}." if ended else "No index run came to its end so far."
+        if user not in self._admins:
+            return f"{until} An index run is under way." if run and run.state == "running" else until
+        counts = await self._run(self._inbox.counts)
         waiting, at_work = counts.get("new", 0), counts.get("working", 0) + counts.get("sending", 0)
-        lines = [f"Questions: {waiting} waiting, {at_work} being answered, {counts.get('done', 0)} answered."]
+        lines = [f"{await self._indexed()} {until}"]
+        lines += [
+            f"Questions: {waiting} waiting, {at_work} being answered, {counts.get('done', 0)} answered."
+        ]
         if run is None:
             lines.append("No index run so far.")
         else:
@@ -156,6 +173,13 @@ class IndexRuns:
                 f"{text.escaped(far)}{text.escaped(result)}"
             )
         return "\n".join(lines)
+
+    async def _indexed(self) -> str:
+        try:
+            async with asyncio.timeout(_COUNT_SECONDS):
+                return f"{await self._documents()} documents are indexed."
+        except (IndexingError, TimeoutError):
+            return "The index does not answer."
 
     # --- one run ---------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -13,9 +14,11 @@ import pytest
 
 from bot.playground.server import SlackServer
 from bot.playground.socket_mode import Delivery
+from bot.slack.views import REFUSALS
 from bot.store.state import opened
 from ingest.errors import ConfigError
 from ingest.runs import Runs
+from ingest.types import Where
 from tests.bot.slack.conftest import ADMIN, MEMBER, Bot
 
 REPORT = {
@@ -81,7 +84,7 @@ async def test_one_run_at_a_time(slack: SlackServer, bot: Bot, tmp_path: Path) -
     async with bot(reindex=prints(REPORT, until=go)):
         assert "has begun" in await twohop(slack, ADMIN, "reindex")
         assert "already under way since" in await twohop(slack, ADMIN, "reindex")
-        assert "running" in await twohop(slack, MEMBER, "status")
+        assert "running" in await twohop(slack, ADMIN, "status")
         go.touch()
         await slack.wait_for(lambda: told(slack))
         assert "2 added" in await done(slack)
@@ -89,7 +92,7 @@ async def test_one_run_at_a_time(slack: SlackServer, bot: Bot, tmp_path: Path) -
 
 async def done(slack: SlackServer) -> str:
     """Ask for the status until the run is closed, which is just after its result was told."""
-    while "is running" in (said := await twohop(slack, MEMBER, "status")):
+    while "is running" in (said := await twohop(slack, ADMIN, "status")):
         pass
     return said
 
@@ -141,6 +144,24 @@ async def test_a_run_whose_process_died_is_told_by_the_next_start(
     assert "its process ended" in told(slack)[0]
 
 
+async def test_the_status_has_no_counts_for_members_and_nothing_for_outsiders(
+    slack: SlackServer, bot: Bot
+) -> None:
+    async with bot(reindex=prints(REPORT)) as desk:
+        await twohop(slack, ADMIN, "reindex")
+        await slack.wait_for(lambda: told(slack))
+        await done(slack)
+        admin, member = await twohop(slack, ADMIN, "status"), await twohop(slack, MEMBER, "status")
+        held = len(desk.index.documents(Where(desk.everyone())))
+        outside: Delivery = await slack.command("U_EXT", "C_SHARED", "/twohop", "status")
+        await slack.wait_for(lambda: outside.acked is not None)
+        (refused,) = slack.ephemerals("U_EXT", "C_SHARED")
+    assert f"{held} documents are indexed. The index is of " in admin
+    assert "Questions: 0 waiting" in admin
+    assert re.fullmatch(r"The index is of \d\d [A-Z][a-z]+, \d\d:\d\d\.", member)
+    assert refused.text == REFUSALS["external"]
+
+
 async def test_anything_else_is_help(slack: SlackServer, bot: Bot) -> None:
     async with bot():
         assert "/twohop reindex" in await twohop(slack, MEMBER, "")
@@ -154,7 +175,7 @@ async def test_the_clock_starts_a_run_of_which_nobody_is_told(
     argv = (sys.executable, "-c", f"open({str(ran)!r}, 'w').close(); print({json.dumps(REPORT)!r})")
     async with bot(reindex=argv, sync={"every_minutes": 0.01}) as desk:
         runs = Runs(desk.store.engine, "test", 30)
-        while "No index run" in await twohop(slack, MEMBER, "status"):
+        while "No index run" in await twohop(slack, ADMIN, "status"):
             pass
         await done(slack)
         latest = runs.latest()

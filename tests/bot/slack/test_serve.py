@@ -116,6 +116,36 @@ async def test_what_slack_answers_to_a_token_is_named(
     assert error in str(caught.value)
 
 
+async def test_the_embedding_model_is_loaded_before_a_question_waits_for_it(
+    sample: Desk, slack: SlackServer, tmp_path: Path
+) -> None:
+    from bot.app import build
+    from bot.slack.app import serve
+    from ingest.embed import SentenceTransformerEmbedder
+    from tests.bot.slack.conftest import settings_of
+
+    settings, said = settings_of(sample, slack, tmp_path), list[str]()
+    desk = build(settings, SentenceTransformerEmbedder(settings.embedding, on_load=said.append))
+    ready = asyncio.Event()
+
+    def say(line: str) -> None:
+        said.append(line)
+        if "answering" in line:
+            ready.set()
+
+    serving = asyncio.create_task(serve(desk, reindex=(), say=say))
+    waiting = asyncio.create_task(ready.wait())
+    await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
+    for task in (serving, waiting):
+        task.cancel()
+    await asyncio.gather(serving, waiting, return_exceptions=True)
+    desk.close()
+    assert [line for line in said if line == settings.embedding.model or "answering" in line] == [
+        settings.embedding.model,
+        "answering mentions and direct messages; Ctrl-C or SIGTERM ends it",
+    ]
+
+
 async def test_a_scope_that_is_missing_stops_the_start(sample: Desk, embedder: Any, tmp_path: Path) -> None:
     from bot.app import build
     from bot.slack.app import connected
