@@ -404,7 +404,8 @@ class _Turn:
     def _decided(self, cases: Sequence[verdict.Case]) -> tuple[Verdict | None, list[Chunk]]:
         """Return the verdict, and the chunks that decide it; plain work over many rules, for the compute threads."""
         fields = {**self.names.vocabulary, "status": self.names.status, "assignee": self.names.assignees}
-        records = [verdict.of_record(self._asked(), case, fields) for case in cases]
+        personal = self.parts.tickets.settings.personal
+        records = [verdict.of_record(self._asked(), case, fields, personal) for case in cases]
         if records and all(records):
             return verdict.together([record for record in records if record]), []
         if self.hidden:

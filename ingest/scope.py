@@ -131,7 +131,7 @@ _NAME = r"[^\W\d_a-z][\w+]*(?:-[^\W_a-z]\w*)?(?: (?:[^\W\d_a-z][\w+]*|\d{1,3}\b)
 """One or two words with capitals."""
 _NO_NAME = frozenset(
     (
-        "all any every each other others some most both none no yes default general else rest remaining current same own new old whole paid "
+        "all any either neither several various every each other others some most both none no yes default general else rest remaining current same own new old whole paid "
         "larger smaller bigger higher lower better next previous different special great good everyone everybody anyone everywhere elsewhere "
         "anywhere worldwide otherwise customer customers client account company user team mate product service support payment after self full "
         "todos todas otros otras resto cliente"
@@ -163,8 +163,12 @@ def taught(
         for (_, header), cells in labels.items():
             if _heads(header, facet) or any(_is_one(cell, values) for cell in cells):
                 named += (cell for cell in cells if len(words(cell)) <= 3)
-        new = dict.fromkeys(name for name in named if _may_be(name) and not _known(name, vocabulary))
-        found[facet] = (*values, *new)
+        small = bool(values) and all(value.islower() for value in values)
+        new = (name.lower() if small else name for name in named)
+        found[facet] = (
+            *values,
+            *dict.fromkeys(name for name in new if _may_be(name) and not _known(name, vocabulary)),
+        )
     return found
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+from bot.gate import RECORD
 from bot.types import Verdict
 from bot.verdict.case import Case
-from bot.verdict.topic import points, topic_of
+from bot.verdict.topic import GENERIC, points, topic_of
 from bot.verdict.wording import cite
 from ingest.atoms import mentions, stems, words
 
 _ASKS = re.compile(
     r"^(?:(?!how|what|when|why|who|which|where)\w+ ){0,4}?(?:is|isnt|isn|are|was|wasnt|does|has|did|esta|es|tiene)\b"
 )
+_ADDED = frozenset(stems("number address buyer shop store it give me tell contact"))
+"""Words beside the name of a personal column that ask for nothing else."""
 _FIELDS = frozenset(
     stems(
         "assigned assignee owned own owns handled handling handle status state priority stand set still yet marked"
@@ -21,11 +24,17 @@ _FIELDS = frozenset(
 )
 
 
-def of_record(text: str, case: Case, vocabulary: Mapping[str, Collection[str]]) -> Verdict | None:
+def of_record(
+    text: str, case: Case, vocabulary: Mapping[str, Collection[str]], personal: Collection[str] = ()
+) -> Verdict | None:
     """Decide a yes-or-no question about one field of the ticket, or return None where it asks for more.
 
-    `vocabulary` is field name to known values, with status and assignee among them.
+    `vocabulary` is field name to known values, with status and assignee among them; `personal` are the columns that
+    are not shown, and a question about one of them is told so.
     """
+    if case.evidence and (column := _withheld(text, personal)):
+        said = f"{column[0].upper()}{column[1:]} of {case.label} is in a personal column, and personal columns are not shown"
+        return Verdict("rule", f"{said} {cite(case.evidence)}.", (case.evidence,), facts=dict(case.record))
     if not case.evidence or case.supposed or points(text) or not _ASKS.search(" ".join(words(text))):
         return None
     asked = {name: named for name in case.record if (named := _named(text, vocabulary.get(name, ())))}
@@ -42,6 +51,17 @@ def of_record(text: str, case: Case, vocabulary: Mapping[str, Collection[str]]) 
         (case.evidence,),
         facts=dict(case.record),
     )
+
+
+def _withheld(text: str, personal: Collection[str]) -> str:
+    """Return the personal column that a question asks for and nothing else, or an empty string."""
+    wanted = frozenset(stems(text.replace("e-mail", "email"))) - _FIELDS - RECORD - GENERIC
+    for column in personal:
+        own = stems(column.replace("_", " "))
+        # Of "contact_email" people say the email.
+        if own and own[-1] in wanted and wanted <= {*own, *_ADDED}:
+            return column.replace("_", " ")
+    return ""
 
 
 def _named(text: str, values: Collection[str]) -> tuple[str, ...]:

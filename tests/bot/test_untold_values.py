@@ -144,8 +144,11 @@ def test_values_are_learned_where_documents_name_them(body: str, title: str, fou
 
 
 def test_values_in_small_letters_are_learned_in_small_letters() -> None:
-    body = "Customers with silver care may return a bike within 20 days."
-    assert taught({"care": ("gold",)}, [chunk(body)])["care"] == ("gold", "silver")
+    for body in (
+        "Customers with silver care may return a bike within 20 days.",
+        "Customers with Silver care may return a bike within 20 days. On either care it is collected in 9 days.",
+    ):
+        assert taught({"care": ("gold",)}, [chunk(body)])["care"] == ("gold", "silver")
 
 
 def test_front_matter_names_a_value() -> None:
@@ -157,3 +160,17 @@ def test_a_rule_is_scoped_by_what_was_learned() -> None:
     made = chunk("You may return a bike within 20 days.", "Silver care terms")
     read = scope(made.rules[0], taught({"care": ("Gold",)}, [made]))
     assert read.includes == {"care": frozenset({"Silver"})}
+
+
+async def test_a_personal_column_is_said_not_to_be_shown(desk: Desk) -> None:
+    answered = await answer(desk, "what is the phone of case 70001?")
+    assert (
+        "Phone of ticket CASE-70001 is in a personal column, and personal columns are not shown"
+        in answered.text
+    )
+    assert "600123456" not in answered.text
+
+
+async def test_a_list_of_a_plans_cases_is_a_list(desk: Desk) -> None:
+    answered = await answer(desk, "list cases of Gold care opened in July 2026")
+    assert "Tickets (care Gold, opened from 1 July 2026 to 31 July 2026): 1 found" in answered.text
