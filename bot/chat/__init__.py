@@ -82,9 +82,15 @@ class OpenAIModel:
         # Servers of one's own know the old name of the limit; OpenAI's newer models refuse it.
         self._limit_name = "max_tokens" if base_url else "max_completion_tokens"
         self._temperature = True
-        self.takes_tools = True
+        self.refused_tools = ""
+        """What the server said when it refused tools."""
         self.rung: Rung = "json_schema"
         self._learnt: set[str] = set()
+
+    @property
+    def takes_tools(self) -> bool:
+        """Tell whether the server takes tools, as far as is known."""
+        return not self.refused_tools
 
     async def complete(
         self,
@@ -231,7 +237,7 @@ class OpenAIModel:
             self._temperature = False
             return self._once("temperature")
         if tools and "tool" in said:
-            self.takes_tools = False
+            self.refused_tools = self._masked(fault.detail)
             return self._once("tools")
         if schema is not None and self.rung != "text" and (fault.status in (400, 422) or "schema" in said):
             self.rung = "json_object" if self.rung == "json_schema" else "text"

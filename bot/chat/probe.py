@@ -27,6 +27,11 @@ _SCHEMA = {
     "additionalProperties": False,
 }
 
+
+class NoServer(ModelError):
+    """Nobody listens there, so that no other probe can tell more."""
+
+
 Probe = Callable[[OpenAIModel], Awaitable[str]]
 
 
@@ -42,7 +47,9 @@ async def models(model: OpenAIModel) -> str:
             f"{model.base_url} did not list its models in {SECONDS:g} s; check OPENAI_BASE_URL"
         ) from error
     except openai.OpenAIError as error:
-        raise ModelError(f"{model.base_url}: {of_error(error).detail}") from error
+        fault = of_error(error)
+        kind = NoServer if fault.no_server else ModelError
+        raise kind(f"{model.base_url}: {fault.detail}") from error
     names = [str(getattr(one, "id", "")) for one in getattr(page, "data", None) or ()]
     if not names:
         return "the server lists none; the next lines tell whether it knows the name"
@@ -63,13 +70,18 @@ async def tool_call(model: OpenAIModel) -> str:
     """Ask for a tool call."""
     messages = [Message("system", "Use the tool."), Message("user", "Read ticket 4812.")]
     reply = await model.complete(messages, tools=[_TOOL], max_tokens=256, budget=_budget())
+    if not model.takes_tools and not reply.calls:
+        raise ModelError(
+            f"{model.name!r} called no tool, so it answers from what code finds; the server says: {model.refused_tools}; "
+            "for more, take a model that calls tools"
+        )
     if not reply.calls:
         raise ModelError(
             f"{model.name!r} called no tool, so it answers from what code finds; for more, take a model that calls tools, "
             "and start llama.cpp with --jinja, vLLM with --enable-auto-tool-choice and a parser"
         )
     if not model.takes_tools:
-        return "the server takes no tools; they are told in words, and calls are read from the text"
+        return f"the server takes no tools ({model.refused_tools}); they are told in words, and calls are read from the text"
     return "calls tools" + (", spelled out in its text" if reply.left_out else "")
 
 

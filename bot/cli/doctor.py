@@ -16,7 +16,7 @@ import typer
 
 from bot.cli.common import Config, embedded, loading, out, settings_for, version
 from bot.config import SECRETS, Settings, unused
-from ingest.errors import TwohopError
+from ingest.errors import ConfigError, TwohopError
 from ingest.types import Where
 
 commands = typer.Typer()
@@ -54,6 +54,8 @@ def probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     from ingest.embed import SentenceTransformerEmbedder
 
     embedder = SentenceTransformerEmbedder(settings.embedding)
+    # How the index is has nothing to do with the language model's settings.
+    without_model = settings.model_copy(update={"model": ""})
 
     def model() -> str:
         vector = embedder.embed(["a probe"], kind="query")
@@ -64,7 +66,7 @@ def probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
             raise TwohopError("nothing is indexed yet; run `twohop demo` or `twohop index PATH…`")
         from bot.app import build, indexed_roots
 
-        desk = build(settings, embedder)
+        desk = build(without_model, embedder)
         try:
             held = desk.index.documents(Where(readers=desk.asker().readers))
             newest = max((d.indexed_at for d in held), default=None)
@@ -119,7 +121,7 @@ def probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
 
         if settings.index == "sqlite" and not embedded(settings).is_file():
             return f"{len(golden.read(file))}; nothing is indexed yet to look for their documents"
-        with closing(build(settings, embedder)) as desk:
+        with closing(build(without_model, embedder)) as desk:
             return f"{len(desk.golden_questions())}, all of their documents are indexed"
 
     yield "schedule", schedule
@@ -136,9 +138,13 @@ def probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
 
 def _model_probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     from bot.app import chat_model
-    from bot.chat.probe import PROBES, Probe
+    from bot.chat.probe import PROBES, NoServer, Probe
+
+    gone = False
 
     def ran(probe: Probe) -> str:
+        nonlocal gone
+
         async def once() -> str:
             model = chat_model(settings)
             try:
@@ -147,7 +153,12 @@ def _model_probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]
                 if model:
                     await model.close()
 
-        return asyncio.run(once())
+        try:
+            return asyncio.run(once())
+        except (NoServer, ConfigError):
+            gone = True
+            raise
 
     for name, probe in PROBES:
-        yield f"language model, {name}", partial(ran, probe)
+        if not gone:
+            yield f"language model, {name}", partial(ran, probe)

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bot.chat import OpenAIModel
+from bot.chat.probe import NoServer, models, tool_call
 from bot.chat.prompt import clean, estimate
 from bot.chat.reply import UNREAD_CALL
 from bot.tools import TOOLS
@@ -685,3 +686,25 @@ def test_each_event_loop_has_its_own_client() -> None:
 
     model = OpenAIModel("scripted", base_url="http://127.0.0.1:9/v1")
     assert [asyncio.run(once(model)) for _ in range(3)] == ["Yes [1]."] * 3
+
+
+# --- what the doctor asks -----------------------------------------------------------------------------------------
+
+
+async def test_the_doctor_repeats_what_a_server_without_tools_said() -> None:
+    refused = status(400, "this model does not support tools")
+    async with serving(refused, says("I would read it.")) as (_, model, _):
+        with pytest.raises(ModelError, match=r"the server says: .*does not support tools") as caught:
+            await tool_call(model)
+    assert "--jinja" not in str(caught.value), "a server's own refusal is no missing switch"
+    async with serving(refused, says(CALL)) as (_, model, _):
+        assert "does not support tools" in await tool_call(model)
+
+
+async def test_the_doctor_knows_a_server_that_is_not_there_from_one_that_refuses() -> None:
+    async with OpenAIServer() as server:
+        gone = server.url
+    model = OpenAIModel("scripted", base_url=gone)
+    with pytest.raises(NoServer, match="check OPENAI_BASE_URL"):
+        await models(model)
+    await model.close()

@@ -406,6 +406,23 @@ def test_a_cell_that_is_no_number_teaches_no_pattern(own: Path) -> None:
     assert "cmd" not in result.stdout.partition("numbers:")[2].lower()
 
 
+@pytest.mark.usefixtures("installed", "flagship")
+@pytest.mark.parametrize(
+    ("url", "said"), [("http://127.0.0.1:9/v1", "check OPENAI_BASE_URL"), ("", "needs OPENAI_API_KEY")]
+)
+def test_doctor_says_once_that_there_is_no_model_server_and_that_the_index_is_fine(
+    monkeypatch: pytest.MonkeyPatch, url: str, said: str
+) -> None:
+    monkeypatch.setenv("TWOHOP_MODEL", "some-model")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert result.stdout.count(said) == result.stdout.count("FAIL ") == 1
+    assert "ok    index:" in result.stdout
+    assert "ok    tickets:" in result.stdout
+
+
 @pytest.mark.usefixtures("installed")
 def test_a_facet_whose_column_is_nowhere_is_named(
     own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
