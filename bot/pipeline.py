@@ -551,7 +551,9 @@ class _Turn:
         return f"{said}{where} Please ask {self.parts.words.contact}."
 
     def _unavailable(self, route: Route) -> Answer:
-        """Say what did not answer, and that what was asked may be in the sources all the same."""
+        """Say what did not answer, and that what was asked may be in the sources all the same; or that the time is over."""
+        if stop := self.budget.exhausted():
+            return self._answer("not_found", self._nothing(), route, None, stop=stop)
         text = (
             f"{self.tools.searches.lack}, so that I cannot answer this now; it may be in the sources all the same. "
             f"Please ask again in a few minutes, or ask {self.parts.words.contact}."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,17 @@ def engine_of(url: str) -> Engine:
 
 def _wal(connection: Any, _record: object) -> None:
     connection.execute(f"PRAGMA busy_timeout={_SQLITE_WAIT_MS}")
-    connection.execute("PRAGMA journal_mode=WAL")
+    # A switch to WAL that meets another process's does not wait by itself.
+    ends = time.monotonic() + _MIGRATION_WAIT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 def _lock(connection: Connection) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 from typer.testing import CliRunner, Result
 
 from bot.app import build
@@ -104,9 +105,9 @@ def test_a_server_that_cannot_be_reached_is_away_and_stops_the_start_of_whoever_
 
 
 @pytest.mark.postgres
-def test_a_password_that_is_refused_is_a_wrong_setting(postgres_url: str) -> None:
+def test_a_database_that_the_server_does_not_have_is_a_wrong_setting(postgres_url: str) -> None:
     settings = TicketSettings(table="cases", columns={"number": "case_no"})
-    wrong = postgres_url.rpartition("/")[0] + "/no_such_database"
+    wrong = make_url(postgres_url).set(database="no_such_database").render_as_string(hide_password=False)
     with pytest.raises(ConfigError) as caught:
         TicketStore(wrong, settings, CalendarSettings(), may_be_away=True)
     assert not isinstance(caught.value, DatabaseAway)

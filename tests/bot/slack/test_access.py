@@ -119,7 +119,7 @@ async def test_a_refusal_in_a_direct_message_is_one_line(
 async def test_a_member_is_answered_in_a_shared_channel_that_was_approved(
     slack: SlackServer, bot: Bot
 ) -> None:
-    async with bot(shared_channels=("C_SHARED", "")):
+    async with bot(shared_channels=("C_SHARED",)):
         ts = await slack.say(MEMBER, "C_SHARED", "<@U_BOT> thanks")
         await slack.say("U_EXT", "C_SHARED", "<@U_BOT> thanks")
         await slack.wait_for(lambda: replies(slack, "C_SHARED", ts) and slack.ephemerals("U_EXT"))
