@@ -15,37 +15,9 @@ from dataclasses import dataclass
 from bot.check.said import nearest, quotes, says, units
 from bot.types import Citation, EvidenceItem, Verdict
 from bot.verdict import numbered
-from ingest.atoms import atoms, same, sentences, stems, words
+from ingest.atoms import MONTHS, atoms, same, sentences, stems, words
 
 MARKER = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
-_MONTHS = frozenset(
-    [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "enero",
-        "febrero",
-        "marzo",
-        "abril",
-        "mayo",
-        "junio",
-        "julio",
-        "agosto",
-        "septiembre",
-        "octubre",
-        "noviembre",
-        "diciembre",
-    ]
-)
 _LIST_MARK = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _LONGEST = 8000
 """Characters of a draft that are looked at; nobody reads more in a thread."""
@@ -181,7 +153,7 @@ def _against(sentence: str, verdict: Verdict, items: Sequence[EvidenceItem]) -> 
     for atom in atoms(plain):
         if atom.kind in ("date", "duration") and not any(same(atom, other) for other in decided):
             return f"says {atom.text!r} beside the verdict"
-    months = set(words(plain)) & _MONTHS - {"may"}
+    months = set(words(plain)) & MONTHS.keys() - {"may"}
     if months - set(words(verdict.text)):
         return "names a month that the verdict does not"
     lead = words(plain)[:2]
