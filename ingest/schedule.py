@@ -252,7 +252,7 @@ class Schedule:
         self._scheduler = AsyncIOScheduler(timezone=UTC)
         for plan, trigger in self._due.items():
             # A delay of its own in every process, which is no part of the slot.
-            spread = random.uniform(0, min(self._jitter, self.period_seconds(plan) * _JITTER))  # noqa: S311
+            spread = random.uniform(0, min(self._jitter, self.period_seconds(plan) * _JITTER))  # noqa: S311 - no secret
             # Without a misfire limit a run that was missed, however long ago, is made up for.
             self._scheduler.add_job(
                 self._tick,

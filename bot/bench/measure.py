@@ -202,12 +202,14 @@ def _remove_indices(settings: Settings) -> None:
 
     nothing: Any = {}
     wire = Wire(settings.elasticsearch)
+
+    def remove(name: str) -> None:
+        wire.ask(lambda client: client.indices.delete(index=name, ignore_unavailable=True))
+
     try:
         pattern = f"{settings.elasticsearch.prefix}-*"
         # By name: many a cluster refuses to delete by a pattern.
         for name in wire.ask(lambda client: client.indices.get(index=pattern), missing=nothing):
-            wire.ask(
-                lambda client, name=name: client.indices.delete(index=name, ignore_unavailable=True)  # type: ignore[misc]
-            )
+            remove(name)
     finally:
         wire.close()

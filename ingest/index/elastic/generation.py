@@ -192,20 +192,24 @@ class StoredGeneration:
         self, wanted: Sequence[Mapping[str, Any]], fields: Sequence[str], deadline: float | None = None
     ) -> Iterator[Mapping[str, Any]]:
         """Return documents' rows in the order of their uris, a page at a time."""
-        after: list[Any] | None = None
-        while True:
-            answer = self.wire.ask(
-                lambda client, after=after: client.search(  # type: ignore[misc]
+
+        def page(after: list[Any] | None) -> Any:
+            return self.wire.ask(
+                lambda client: client.search(
                     index=self.index,
                     size=_PAGE,
                     query={"bool": {"filter": list(wanted)}},
                     sort=[{"uri": "asc"}],
                     search_after=after,
-                    source=list(fields) or True,
+                    source={"includes": list(fields)},
                     track_total_hits=False,
                 ),
                 deadline=deadline,
             )
+
+        after: list[Any] | None = None
+        while True:
+            answer = page(after)
             if answer["timed_out"] or answer["_shards"]["failed"]:
                 raise IndexingError(
                     f"{self.index!r} could not be read whole: {answer['_shards']}; try again when the cluster is well"
