@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from rich import box
 from rich.table import Table
 
 from bot import check, gate, pipeline, verdict
@@ -26,6 +25,7 @@ from bot.bench.measure import (
     Tell,
     TimedEmbedder,
     Told,
+    as_table,
     in_words,
     machine,
     p95,
@@ -101,6 +101,11 @@ class Row:
     own_median_share: float
     own_p95_share: float
 
+    def cells(self) -> tuple[str, ...]:
+        """Return the row of the table."""
+        shares = (self.median_share, self.p95_share, self.own_median_share, self.own_p95_share)
+        return self.name, str(self.samples), *map(short, (self.median_ms, self.p95_ms, *shares))
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -119,19 +124,9 @@ class Report:
 
     def table(self) -> Table:
         """Return the rows for reading."""
-        table = Table(
-            title=f"{self.questions} questions, {self.rounds} rounds after one that is not counted",
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-        )
-        table.add_column("part", no_wrap=True)
-        for title in ("n", "ms", "p95", "×", "p95", "own ×", "p95"):
-            table.add_column(title, justify="right", no_wrap=True)
-        for row in self.rows:
-            shares = (row.median_share, row.p95_share, row.own_median_share, row.own_p95_share)
-            cells = [short(value) for value in (row.median_ms, row.p95_ms, *shares)]
-            table.add_row(row.name, str(row.samples), *cells)
-        return table
+        title = f"{self.questions} questions, {self.rounds} rounds after one that is not counted"
+        columns = ("part", "n", "ms", "p95", "×", "p95", "own ×", "p95")
+        return as_table(title, columns, (("", row.cells()) for row in self.rows))
 
     def notes(self) -> tuple[str, ...]:
         """Return what the table does not say, in lines."""

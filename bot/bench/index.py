@@ -10,13 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from bot.app import Desk, build
 from bot.bench.child import in_child
 from bot.bench.corpus import Corpus, FakeEmbedder
-from bot.bench.measure import Tell, TimedEmbedder, Told, apart, in_words, machine, peak_mb, short
+from bot.bench.measure import Tell, TimedEmbedder, Told, apart, as_table, in_words, machine, peak_mb, short
 from bot.config import Settings
 from ingest.chunk import chunk
 from ingest.config import SourceSettings, TicketSettings
@@ -53,6 +52,16 @@ class Row:
     peak_mb: float
     """Most memory of the process that did the syncs, or the bare work."""
 
+    @property
+    def corpus(self) -> str:
+        """What the table's rows stand under."""
+        return f"{self.embedder.rpartition('/')[2]}: {self.chunks} chunks of {self.documents} documents"
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the row of the table."""
+        figures = map(short, (self.of_bare, self.growth, self.peak_mb))
+        return self.step, short(self.seconds * 1000), str(self.changed), str(self.embedded), *figures
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -68,24 +77,9 @@ class Report:
 
     def table(self) -> Table:
         """Return the rows for reading."""
-        table = Table(
-            title=f"index {self.rows[0].index}, {self.rounds} rounds", box=box.SIMPLE_HEAD, pad_edge=False
-        )
-        table.add_column("step", no_wrap=True)
-        for title in ("ms", "changed", "embedded", "× bare", "growth", "MB"):
-            table.add_column(title, justify="right", no_wrap=True)
-        corpus = ""
-        for row in self.rows:
-            of = f"{row.embedder.rpartition('/')[2]}: {row.chunks} chunks of {row.documents} documents"
-            if of != corpus:
-                table.add_section()
-                table.add_row(of)
-            corpus = of
-            figures = [short(value) for value in (row.of_bare, row.growth, row.peak_mb)]
-            table.add_row(
-                f"  {row.step}", short(row.seconds * 1000), str(row.changed), str(row.embedded), *figures
-            )
-        return table
+        title = f"index {self.rows[0].index}, {self.rounds} rounds"
+        columns = ("step", "ms", "changed", "embedded", "× bare", "growth", "MB")
+        return as_table(title, columns, ((row.corpus, row.cells()) for row in self.rows))
 
     def notes(self) -> tuple[str, ...]:
         """Return what the table does not say, in lines."""

@@ -10,13 +10,15 @@ import sys
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from bot.config import Settings
 from ingest.embed import Embedder, TextKind, Vectors
@@ -106,6 +108,21 @@ def p95(values: Collection[float]) -> float:
 def short(value: float) -> str:
     """Write a number with three digits that count, and all of those before the point."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 0.001 else f"{value:.1g}"
+
+
+def as_table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> Table:
+    """Return rows for reading: each comes with the group that it stands under, "" where there are none."""
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place else "left", no_wrap=True)
+    above = ""
+    for group, (name, *figures) in rows:
+        if group != above:
+            table.add_section()
+            table.add_row(group)
+        above = group
+        table.add_row(f"  {name}" if group else name, *figures)
+    return table
 
 
 def machine(embedder: str) -> dict[str, Any]:

@@ -14,14 +14,13 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from bot import pipeline
 from bot.app import Desk, build
 from bot.bench.answer import questions_of_the_sample
 from bot.bench.corpus import Corpus
-from bot.bench.measure import Tell, Told, in_words, machine, quantile, short
+from bot.bench.measure import Tell, Told, as_table, in_words, machine, quantile, short
 from bot.config import VENDOR_NAMES, Settings
 from bot.sample import demo_settings, sample
 from bot.store import Inbound, Inbox
@@ -45,6 +44,11 @@ class Row:
     rebuild_ms: float
     ratio: float
 
+    def cells(self) -> tuple[str, ...]:
+        """Return the row of the table."""
+        rest, meanwhile, ratio = map(short, (self.rest_ms, self.rebuild_ms, self.ratio))
+        return self.name, str(self.rest_samples), rest, str(self.rebuild_samples), meanwhile, ratio
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -63,16 +67,9 @@ class Report:
 
     def table(self) -> Table:
         """Return the rows for reading."""
-        table = Table(
-            title=f"{self.chunks} chunks rebuilt in {self.seconds:.0f} s", box=box.SIMPLE_HEAD, pad_edge=False
-        )
-        table.add_column("", no_wrap=True)
-        for title in ("n", "ms at rest", "n", "ms meanwhile", "×"):
-            table.add_column(title, justify="right", no_wrap=True)
-        for row in self.rows:
-            rest, meanwhile, ratio = map(short, (row.rest_ms, row.rebuild_ms, row.ratio))
-            table.add_row(row.name, str(row.rest_samples), rest, str(row.rebuild_samples), meanwhile, ratio)
-        return table
+        title = f"{self.chunks} chunks rebuilt in {self.seconds:.0f} s"
+        columns = ("", "n", "ms at rest", "n", "ms meanwhile", "×")
+        return as_table(title, columns, (("", row.cells()) for row in self.rows))
 
     def notes(self) -> tuple[str, ...]:
         """Return what the table does not say, in lines."""

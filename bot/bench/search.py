@@ -12,13 +12,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
-from rich import box
 from rich.table import Table
 
 from bot.app import Desk, build
 from bot.bench.corpus import EVERYTHING, FILTERED, Corpus, FakeEmbedder
 from bot.bench.index import over
-from bot.bench.measure import Clock, Tell, Told, apart, in_words, machine, p95, short
+from bot.bench.measure import Clock, Tell, Told, apart, as_table, in_words, machine, p95, short
 from bot.config import Settings
 from bot.retrieve import Retriever, fused
 from ingest.atoms import codes, stems, words
@@ -85,6 +84,16 @@ class Row:
     median_share: float
     p95_share: float
 
+    @property
+    def corpus(self) -> str:
+        """What the table's rows stand under."""
+        return f"{self.index} {self.chunks}, {self.filter}"
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the row of the table."""
+        figures = (self.median_ms, self.p95_ms, self.median_share, self.p95_share)
+        return self.part, str(self.samples), *map(short, figures)
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -103,24 +112,9 @@ class Report:
 
     def table(self) -> Table:
         """Return the rows for reading."""
-        table = Table(
-            title=f"{self.questions} questions, {self.rounds} rounds after one that is not counted",
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-        )
-        table.add_column("part", no_wrap=True)
-        for title in ("n", "ms", "p95", "×", "p95"):
-            table.add_column(title, justify="right", no_wrap=True)
-        before = ""
-        for row in self.rows:
-            of = f"{row.index} {row.chunks}, {row.filter}"
-            if of != before:
-                table.add_section()
-                table.add_row(of)
-            before = of
-            figures = (row.median_ms, row.p95_ms, row.median_share, row.p95_share)
-            table.add_row(f"  {row.part}", str(row.samples), *map(short, figures))
-        return table
+        title = f"{self.questions} questions, {self.rounds} rounds after one that is not counted"
+        columns = ("part", "n", "ms", "p95", "×", "p95")
+        return as_table(title, columns, ((row.corpus, row.cells()) for row in self.rows))
 
     def notes(self) -> tuple[str, ...]:
         """Return what the table does not say, in lines."""
