@@ -20,6 +20,7 @@ from bot import golden, pipeline
 from bot.chat import OpenAIModel
 from bot.config import Settings
 from bot.offline import OfflineModel
+from bot.parts import Parts
 from bot.retrieve import Queries, Retriever
 from bot.store import Store, Turn
 from bot.talk import Talk
@@ -124,7 +125,7 @@ class Desk:
         self.unread = Unread(runs, self.index, self.sources, self.everyone, self.zone)
         fallback = OfflineModel(self.queries, self.names, self._compute_run)
         limits = settings.limits
-        self.parts = pipeline.Parts(
+        self.parts = Parts(
             retriever=Retriever(
                 self.index,
                 self.queries,

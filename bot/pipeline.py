@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, time
 from functools import partial
 
-from bot import agent, check, filters, gate, rewrite, verdict
-from bot.config import RetrievalSettings, WordSettings
+from bot import agent, check, filters, gate, rewrite, small_talk, unanswered, verdict
 from bot.evidence import Evidence, from_chunk, stale
-from bot.retrieve import Retriever
-from bot.tools import NO_RIGHT, Run, Toolbox, in_force_on
+from bot.filters import meant
+from bot.parts import Parts
+from bot.tools import NO_RIGHT, Toolbox, in_force_on
 from bot.types import (
     Answer,
     Budget,
-    ChatModel,
     Gazetteer,
-    Limits,
     Message,
     Mode,
-    PastTurn,
     Question,
     Reply,
     Route,
@@ -33,42 +28,18 @@ from bot.types import (
     ToolCall,
     Verdict,
 )
+from bot.unanswered import sentence
 from ingest import scope
 from ingest.atoms import mentions, stems, words
-from ingest.dates import Calendar, format_date
-from ingest.errors import IndexingError, ModelError, TicketsUnavailable, TwohopError
-from ingest.tickets import TicketFilter, TicketStore
+from ingest.dates import format_date
+from ingest.errors import ModelError, TicketsUnavailable, TwohopError
+from ingest.tickets import TicketFilter
 from ingest.types import Arm, Chunk, Ticket, Where
-
-_log = logging.getLogger(__name__)
 
 CHECKS = "the language model's wording could not be found in the sources, so this quotes them instead"
 SILENT = "the language model gave no answer"
 _EVERY = 500
 """Places asked for when an arm is missing and the others must make up for it, so that no rule stays out of sight."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What answering needs; `app.py` builds it once."""
-
-    retriever: Retriever
-    tickets: TicketStore
-    model: ChatModel
-    fallback: ChatModel
-    """The offline model: answers when the model cannot, or when its text does not pass the checks."""
-    names: Callable[[], Gazetteer]
-    calendar: Calendar
-    retrieval: RetrievalSettings
-    words: WordSettings
-    limits: Limits
-    compute: Run
-    store: Run
-    unread: Callable[[], str] = lambda: ""
-    """Says as a clause that sources were not read to their end yet; empty where they were."""
-    company: str = ""
-    talk: Callable[[str, Sequence[str]], gate.Meta | None] = lambda _text, _names: None
-    """Recognises small talk that no pattern lists."""
 
 
 async def answer(
@@ -77,19 +48,15 @@ async def answer(
     """Answer one question; never raises for what a model, a document or a ticket contains."""
     question = dataclasses.replace(question, text=rewrite.condensed(question.text))
     if meta := gate.small_talk(question.text):
-        return await _chat(meta, question, parts)
+        return await small_talk.reply(meta, question, parts)
     names = await parts.store(parts.names)
-    if meta := await _near_talk(question, parts, names):
-        return await _chat(meta, question, parts)
+    known = [*names.status, *names.priority, *(value for values in names.facets.values() for value in values)]
+    if meta := await parts.compute(lambda: parts.talk(question.text, known)):
+        return await small_talk.reply(meta, question, parts)
     turn = _Turn(question, parts, mode, observe, names, await parts.store(parts.unread))
     if mode in ("naive", "hybrid"):
         return await turn.baseline(mode)
     return await turn.run()
-
-
-async def _near_talk(question: Question, parts: Parts, names: Gazetteer) -> gate.Meta | None:
-    known = [*names.status, *names.priority, *(value for values in names.facets.values() for value in values)]
-    return await parts.compute(lambda: parts.talk(question.text, known))
 
 
 class _Turn:
@@ -232,7 +199,7 @@ class _Turn:
                 continue
             if ticket is not None:
                 found.append(ticket)
-            elif mention.explicit or (not self._may_read_tickets() and _points(self.text)):
+            elif mention.explicit or (not self._may_read_tickets() and meant.points_at_a_case(self.text)):
                 self.gaps.append(f"there is no ticket {self.tools.label(mention.number)} that you may read")
         return found
 
@@ -241,15 +208,15 @@ class _Turn:
         for ticket in await self._tickets_by_id():
             await self._call("get_ticket", {"number": ticket.number}, "the question names it")
         wanted = gate.asks(self.text)
-        customers = _customers(self.text, self.names)
-        who = "" if self._named() or customers else filters.dangling(self.text, self.names)
+        customers = meant.customers(self.text, self.names)
+        who = "" if self._named() or customers else meant.dangling(self.text, self.names)
         if who and "aggregate" in wanted:
             return f"Which customer do you mean by “{who}”?"
         if not self._named() and customers and not wanted & {"aggregate", "similar"}:
             for customer in customers[:3]:
                 if unclear := await self._by_customer(customer, wanted):
                     return unclear
-        elif not self._named() and "rule" in wanted and _points(self.text):
+        elif not self._named() and "rule" in wanted and meant.points_at_a_case(self.text):
             return f"Which ticket do you mean? Give its number, for example {self.tools.label('4812')}."
         await self._call("search_docs", {"query": self.text}, "first search")
         return ""
@@ -530,51 +497,28 @@ class _Turn:
 
     def _nothing(self) -> str:
         # Code's own queries only: a model's would be its words, unchecked.
-        queries = [
+        searched = [
             str(s.arguments.get("query", self.text))
             for s in self.tools.steps
             if s.tool == "search_docs"
             and not s.failed
             and (s.by == "code" or self.parts.model is self.parts.fallback)
         ]
-        searched = [f"“{query if len(query) <= 80 else query[:79] + '…'}”" for query in queries]
-        missing = "; ".join(self.gaps)
-        where = f" I searched the documents for {', '.join(dict.fromkeys(searched))}." if searched else ""
-        if missing:
-            said = f"{missing[0].upper()}{missing[1:]}."
-        elif stopped := self.budget.exhausted():
-            said = (
-                f"I stopped before I had an answer, at the {stopped}; it may be in the sources all the same."
-            )
-        else:
-            said = "I could not find that in the sources I can read."
-        return f"{said}{where} Please ask {self.parts.words.contact}."
+        return unanswered.not_found(searched, self.gaps, self.budget.exhausted(), self.parts.words.contact)
 
     def _unavailable(self, route: Route) -> Answer:
-        """Say what did not answer, and that what was asked may be in the sources all the same; or that the time is over."""
+        """Answer that a search did not; or that the time is over, where that is why."""
         if stop := self.budget.exhausted():
             return self._answer("not_found", self._nothing(), route, None, stop=stop)
-        text = (
-            f"{self.tools.searches.lack}, so that I cannot answer this now; it may be in the sources all the same. "
-            f"Please ask again in a few minutes, or ask {self.parts.words.contact}."
-        )
+        text = unanswered.unavailable(self.tools.searches.lack, self.parts.words.contact)
         return self._answer("unavailable", text, route, None, stop="a search did not answer")
 
     def _lacking(self) -> str:
         """Return what stands beside an answer that something may be missing from."""
         notes = [self.tools.searches.note] if self.tools.searches.note else []
         if self.unread:
-            notes.append(f"{self.unread[0].upper()}{self.unread[1:]}, so that something may be missing here.")
+            notes.append(sentence(f"{self.unread}, so that something may be missing here"))
         return " ".join(notes)
-
-    def _not_yet(self) -> str:
-        """Say that what was not found may be in what was not read yet."""
-        missing = "; ".join(self.gaps)
-        said = f"{missing[0].upper()}{missing[1:]}. " if missing else ""
-        return (
-            f"{said}{self.unread[0].upper()}{self.unread[1:]}, so that I cannot answer this now; it may be in them all "
-            f"the same. Please ask again when they have been, or ask {self.parts.words.contact}."
-        )
 
     def _answer(
         self,
@@ -587,7 +531,8 @@ class _Turn:
         by_code: bool = True,
     ) -> Answer:
         if self.unread and shape == "not_found":
-            shape, text, stop = "unavailable", self._not_yet(), "the sources were not read to their end"
+            text = unanswered.not_yet(self.unread, self.gaps, self.parts.words.contact)
+            shape, stop = "unavailable", "the sources were not read to their end"
         shown = {item.id: item for item in self.evidence.shown}
         body, citations = check.finish(decided, text, shown)
         if self.gaps and shape == "partial":
@@ -601,7 +546,7 @@ class _Turn:
         ]
         if aged := stale(used, self.names.tickets_as_of, self.question.now, self.parts.tickets.settings):
             body += f"\n\n{aged}"
-        why = f"{self.failure[0].upper()}{self.failure[1:]}." if self.failure else ""
+        why = sentence(self.failure)
         note = self.parts.fallback.note if by_code and shape in ("answered", "partial") else ""
         if lacking or why or note:
             body += f"\n\n{' '.join(part for part in (lacking, why, note) if part)}"
@@ -625,95 +570,3 @@ class _Turn:
             replies=tuple(self.replies),
             rejected=tuple(self.rejected),
         )
-
-
-def _customers(text: str, names: Gazetteer) -> tuple[str, ...]:
-    """Return the customers that a text names, wholly or by a first word that only one of them has.
-
-    A first word that is also a facet's value ("Cargo Couriers", of Cargo bikes) names nobody.
-    """
-    whole = mentions(text, names.customers)
-    if whole:
-        return whole
-    values = {word for options in names.vocabulary.values() for value in options for word in words(value)}
-    said = {word for word in re.findall(r"[A-ZÁÉÍÓÚÑ]\w{3,}", text) if not set(words(word)) & values}
-    firsts: dict[str, list[str]] = {}
-    for name in names.customers:
-        firsts.setdefault(name.split()[0], []).append(name)
-    return tuple(options[0] for first, options in firsts.items() if first in said and len(options) == 1)
-
-
-def _points(text: str) -> bool:
-    """Tell whether a question points at somebody's case without saying whose."""
-    if re.search(
-        r"^\W*(so |and |but )?(is|was|are|were) (he|she|they|it|(the|this|that|my|our|his|her|their) (?!plan)\w+( request)?) "
-        r"(still |really |even )?(in time|on time|too late|late|ok|okay|fine|entitled|eligible|allowed|valid)\b",
-        text,
-        re.IGNORECASE,
-    ):
-        return True
-    return bool(
-        re.search(
-            r"\b(the|this|that|my|our) (customer|client|shop|store|user|buyer|ticket|case|account holder)\b(?!s)(?! (service|support|success))",
-            text,
-            re.IGNORECASE,
-        )
-    )
-
-
-async def _chat(meta: gate.Meta, question: Question, parts: Parts) -> Answer:
-    """Answer a meta request from what is known without a search."""
-    company = f" at {parts.company}" if parts.company else ""
-    route = Route("none", (f"meta request: {meta}",))
-    text = ""
-    match meta:
-        case "greeting":
-            text = f"Hello. Ask me about the documents or the tickets{company}, for example “How long is the refund window?”"
-        case "thanks":
-            text = "You are welcome."
-        case "goodbye":
-            text = "Goodbye."
-        case "prompt":
-            text = "I cannot do that. I answer questions from the documents and the tickets, with sources."
-        case "about":
-            text = f"I am Twohop, the support-desk bot{company}. I answer from the documents and the tickets, with sources."
-        case "help":
-            text = (
-                f"Ask me about the documents or the tickets{company}: rules (“is the customer on ticket … entitled to …?”), "
-                "look-ups, comparisons, counts, similar tickets. I cite what I use, and say so when I find nothing. "
-                "“What do you know?” lists my sources; “summarise this thread” sums up what was asked here."
-            )
-        case "sources":
-            text = await _sources(question, parts)
-        case "summary":
-            text = _summary(question.history)
-    return Answer("chat", text, route, question.text, stop="no search needed")
-
-
-async def _sources(question: Question, parts: Parts) -> str:
-    where = Where(readers=question.asker.readers)
-    try:
-        documents = await parts.compute(lambda: parts.retriever.documents(where))
-    except IndexingError as error:
-        _log.warning("the documents could not be listed: %s", error)
-        return f"I cannot list my sources now, because the index does not answer. Please ask again in a few minutes, or ask {parts.words.contact}."
-    lines = [
-        f"- {d.title} ({d.uri.partition(':')[2]}"
-        + (f", in force from {format_date(d.effective_from)}" if d.effective_from else "")
-        + (f", superseded on {format_date(d.superseded_on)}" if d.superseded_on else "")
-        + f", read {format_date(d.indexed_at)})"
-        for d in documents
-    ]
-    as_of = await parts.store(parts.tickets.as_of)
-    if as_of and question.asker.readers & set(parts.tickets.settings.readers):
-        lines.append(f"- the tickets, as of {format_date(as_of)}")
-    told = "I can read:\n" + "\n".join(lines) if lines else "There is nothing that I can read for you yet."
-    unread = await parts.store(parts.unread)
-    return f"{told}\n\n{unread[0].upper()}{unread[1:]}." if unread else told
-
-
-def _summary(history: Sequence[PastTurn]) -> str:
-    if not history:
-        return "Nothing has been asked in this thread yet."
-    lines = [f"- {turn.question} → {(turn.verdict or turn.text).splitlines()[0][:300]}" for turn in history]
-    return "In this thread:\n" + "\n".join(lines)

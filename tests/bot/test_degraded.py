@@ -15,6 +15,7 @@ import pytest
 from bot import pipeline
 from bot.app import Desk, build
 from bot.config import Settings, WordSettings
+from bot.parts import Parts
 from bot.types import Answer, Limits, Mode, Question
 from ingest.config import ElasticsearchSettings
 from ingest.embed import SentenceTransformerEmbedder, TextKind, Vectors
@@ -54,7 +55,7 @@ async def asked(desk: Desk, text: str, model: ScriptedModel, mode: Mode = "gated
     return await put(text, desk, dataclasses.replace(desk.parts, model=model), mode)
 
 
-async def put(text: str, desk: Desk, parts: pipeline.Parts, mode: Mode = "gated") -> Answer:
+async def put(text: str, desk: Desk, parts: Parts, mode: Mode = "gated") -> Answer:
     """Ask with other parts than the desk's own."""
     moment = datetime(2026, 9, 26, 12, tzinfo=desk.zone)
     return await pipeline.answer(Question(text, desk.asker(), moment), parts, mode)

@@ -21,6 +21,7 @@ from bot.app import Desk
 from bot.chat import OpenAIModel
 from bot.cli import app
 from bot.offline import NOTE
+from bot.parts import Parts
 from bot.types import Answer, Limits, Mode, PastTurn, Question
 from tests.bot.test_confident_no import WRONG
 from tests.bot.test_flagship import QUESTION, grid, grid_desk, right
@@ -56,7 +57,7 @@ async def _at_once(_: float) -> None:
 @asynccontextmanager
 async def wired(
     desk: Desk, *script: Line, forever: bool = False, **more: Any
-) -> AsyncIterator[tuple[pipeline.Parts, OpenAIServer]]:
+) -> AsyncIterator[tuple[Parts, OpenAIServer]]:
     async with OpenAIServer(*script, forever=forever) as server:
         model = OpenAIModel("scripted", base_url=server.url, sleep=_at_once)
         try:
@@ -67,7 +68,7 @@ async def wired(
 
 async def asked(
     desk: Desk,
-    parts: pipeline.Parts,
+    parts: Parts,
     text: str = QUESTION,
     mode: Mode = "gated",
     now: str = "2026-09-26T12:00",

@@ -1,0 +1,116 @@
+"""The words and phrases by which a question says which tickets it means, in English and Spanish."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ingest.atoms import stems
+
+
+def bag(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+SPOKEN: Mapping[str, Sequence[str]] = {
+    "open": ("abierto", "abierta"),
+    "pending": ("pendiente", "on hold"),
+    "closed": ("cerrado", "cerrada"),
+    "resolved": ("resuelto", "resuelta", "solved"),
+    "urgent": ("urgente",),
+    "high": ("alta", "alto"),
+    "normal": ("media",),
+    "low": ("baja", "bajo"),
+    "annual": ("anual", "yearly"),
+    "monthly": ("mensual",),
+}
+"""Everyday words for values that many desks have; they count only where the tickets have the value."""
+DONE: Mapping[str, Sequence[str]] = {
+    "request": ("ask", "asked", "asking", "asks", "requested", "want", "wanted", "wants", "pidio", "pidieron", "pedido", "solicitud", "solicitado"),
+    "response": ("reply", "replies", "replied", "answer", "answered", "responded", "respuesta", "contestado", "respondido"),
+    "resolution": ("resolved", "resolve", "solved", "fixed", "close", "closed", "resuelto", "cerrado", "resolucion"),
+    "charge": ("charged", "cobrado"),
+    "delivery": ("delivered", "entregado"),
+}  # fmt: skip
+"""Everyday words for parts of an action's or event's name."""
+FIELDS: Mapping[str, Sequence[str]] = {
+    "customer": ("customer", "client", "account", "shop", "company", "buyer", "cliente", "comprador"),
+    "assignee": ("assignee", "agent", "colleague", "handler", "owner", "person", "responsable", "agente"),
+    "status": ("status", "state", "estado"),
+    "priority": ("priority", "urgency", "prioridad"),
+}
+TICKETS = bag("ticket tickets case cases incident incidents tique tiques incidencia incidencias caso casos")
+NEGATORS = bag(
+    "not no never without except excluding non nor neither lack lacks lacking missing cannot sin nunca ningun ninguna excepto salvo"
+)
+AWAITING = bag("awaiting await awaits waiting esperando")
+SKIPPED = bag(
+    "a an any the yet been be being on in from of by have has had having ever to already longer with for at are is was were get got getting "
+    "received receive our us it its their them still un una el la los las de con en han ha sido estan esta todavia aun than que son tiene tienen tenemos tener hubo assigned"
+)
+OPENED = bag(
+    "opened created raised filed submitted reported logged abierto abierta abiertos abiertas abrio abrieron abrimos creado creados"
+)
+AUXILIARIES = bag("do does did don doesn didn to can could may might will would should")
+STAYING = bag(
+    "have has had is are was were be been being stay stays stayed remain remains left leave kept keep"
+)
+"""Verbs before "open" that make it a state."""
+UPDATED = bag("updated changed modified touched actualizado actualizados cambiado cambiados")
+FRAME = frozenset(
+    stem
+    for stem in stems(
+        "ticket tickets case cases incident incidents tique incidencia caso how many much number count counts total amount sum list show tell "
+        "find see look display want need know come came arrive arrived there exist currently current right moment present yet so far all every "
+        "any overall altogether together us system queue desk opened open created raised filed submitted reported logged received receive get got "
+        "send sent write wrote written customer customers client clients shop shops people user users buyer buyers company companies account "
+        "accounts belong assigned assign handled handle handles owned owns working works status state priority subscription subscriptions "
+        "dated date dates please hello hi hey thanks thank which who what whose name named question asked ask most have has do does "
+        "hay tenemos tiene tienen muestra muestrame lista listame dame cuantos cuantas cuales quien total numero ahora actualmente todavia aun "
+        "estan esta abierto cliente clientes estado prioridad asignado asignados recibido recibimos llegado nos por favor hola gracias todos todas abrio abrieron abrimos hubo tuvimos llegaron entraron "
+        "updated changed modified since yesterday today exactly kind type sort one ones least more side would like want could can be either "
+        "still remain remaining left also just only currently again everything anything summary overview break broken breakdown distribution "
+        "split ordered order sorted sort first? contain contains containing mention mentions mentioning regarding concerning about word words say says "
+        "level levels hand hands deal dealing our my their its bot twohop been were plan billing problem problems issue issues per each"
+    )
+)
+PRONOUN = re.compile(
+    r"\b(?:assigned to me|my (?:own )?(?:\w+ )?(?:tickets?|cases?)|of mine|mine|asignad[oa]s a mi|mis (?:\w+ )?(?:tickets?|casos?))\b"
+)
+WHOSE = bag("me my own mine mi mis assigned to")
+"""The words of it that restrict: "my open tickets"."""
+HAVING = re.compile(
+    r"\b(?:(?:more|fewer|less) than|at least|at most|exactly|mas de|menos de|al menos) (?:\d+|one|two|three|four|five|ten|un|una|uno|dos|tres)"
+    r"(?= (?:\w+ )?(?:tickets?|cases?|requests?|claims?|casos?)\b)"
+)
+WHO_MOST = re.compile(r"\bwho\b.*\b(?:most|fewest|least|busiest)\b|\bquien\b.*\bmas\b|\bbusiest\b")
+ABOUT = re.compile(
+    r"\b(?<!what )(?<!how )(?:about|mention(?:s|ed|ing)?|regarding|concerning|contain(?:s|ing)?|relat(?:ed|ing) to|with the words?|"
+    r"(?:problems?|issues?|trouble|difficulties|errors?) with|complain(?:ed|s|ing)? (?:about|of)|dealing with|sobre|acerca de|mencionan?|problemas con)"
+    r"\s+"
+)
+QUOTED = re.compile(r"[\"“]([^\"“”]{3,60})[\"”]|(?<!\w)['‘]([^'‘’]{3,60})['’](?!\w)")
+LIMIT = (
+    re.compile(r"\b(?:the )?(?P<way>last|latest|newest|most recent|first|oldest|earliest|top) (?P<n>\d{1,2})\b(?! (?:day|week|month|year|hour|business)s?\b)"),
+    re.compile(r"\b(?:the )?(?P<n>\d{1,2}|two|three|four|five|ten) (?P<way>latest|newest|most recent|oldest|earliest)\b"),
+    re.compile(r"\b(?P<way>oldest|earliest|newest|latest|most recent|longest waiting|mas antiguos?|mas recientes?|mas nuevos?)\b"),
+    re.compile(r"\b(?:(?:order|sort)(?:ed)? )?(?:by (?P<way>priority)|most (?P<urgent>urgent|pressing)) ?(?:first)?\b"),
+)  # fmt: skip
+COMPARED = re.compile(r"\b(?P<way>newer|older|more recent)\b(?= (?:\w+ )?(?:tickets|cases)\b)")
+"""Newer than what is not said: a list shows those first; a count cannot use it."""
+COUNT = re.compile(r"\b(?:how many|number of|count|cuant[oa]s)\b")
+ORDERS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("oldest", "first", "earliest", "longest waiting", "older", "mas antiguo", "mas antiguos"), "oldest"
+    ),
+    **dict.fromkeys(("urgent", "pressing", "priority"), "priority"),
+}
+NEAR = 6
+"""Words between the parts of an action's name, at most: "asked us last week for a refund"."""
+PLAIN = frozenset(
+    stems(
+        "new newer older earlier previous past further additional later other more first last late same different duplicate interesting old recent few several"
+    )
+)
+"""Words before "tickets" that are nothing to look for in their text."""
