@@ -26,7 +26,6 @@ from bot.store import Store, Turn
 from bot.talk import Talk
 from bot.types import Answer, Asker, ChatModel, Gazetteer, Limits, Mode, Question, Step
 from bot.unread import Unread
-from ingest.atoms import storable
 from ingest.chunk import CHUNKER_VERSION
 from ingest.dates import Calendar
 from ingest.embed import Embedder, SentenceTransformerEmbedder
@@ -43,6 +42,7 @@ from ingest.sources.tickets import TicketSource, ticket_document
 from ingest.sync import UNWATCHED, SyncReport, ToDocument, Watch, forget, rebuild, sync
 from ingest.tickets import ImportReport, TicketStore
 from ingest.types import MEMBERS, Where
+from ingest.words import storable
 
 T = TypeVar("T")
 MayBeAway = Literal["index", "tickets"]

@@ -16,8 +16,8 @@ from bot import pipeline
 from bot.app import Desk
 from bot.types import Answer, Asker, Mode, PastTurn, Question, Shape
 from bot.types import Path as RoutePath
-from ingest.atoms import words
 from ingest.errors import ConfigError
+from ingest.words import words
 
 Outcome = Literal["right", "wrong", "refused"]
 K = 5

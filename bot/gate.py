@@ -13,7 +13,7 @@ from typing import Literal
 
 from bot.evidence import Evidence
 from bot.types import Route
-from ingest.atoms import mentions, stems, words
+from ingest.words import mentions, stems, words
 
 Meta = Literal["prompt", "greeting", "thanks", "help", "sources", "summary", "goodbye", "about"]
 Ask = Literal["rule", "compare", "aggregate", "similar", "field"]

@@ -30,11 +30,11 @@ from bot.types import (
 )
 from bot.unanswered import sentence
 from ingest import scope
-from ingest.atoms import mentions, stems, words
 from ingest.dates import format_date
 from ingest.errors import ModelError, TicketsUnavailable, TwohopError
 from ingest.tickets import TicketFilter
 from ingest.types import Arm, Chunk, Ticket, Where
+from ingest.words import mentions, stems, words
 
 CHECKS = "the language model's wording could not be found in the sources, so this quotes them instead"
 SILENT = "the language model gave no answer"

@@ -12,11 +12,11 @@ from math import fsum, inf
 import numpy as np
 
 from bot.evidence import RRF_K
-from ingest.atoms import words
 from ingest.embed import Embedder, TextKind, Vectors
 from ingest.errors import IndexingError
 from ingest.index import MOST_WORDS, SearchIndex
 from ingest.types import Arm, Chunk, DocumentInfo, Hit, Rankings, Where
+from ingest.words import words
 
 _SHARE = 1 / 3
 """Part of a question's remaining time that one search may take: an index that hangs must leave time to answer without it."""

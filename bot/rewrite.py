@@ -11,9 +11,10 @@ from bot import prompts
 from bot.gate import asks
 from bot.types import Budget, ChatModel, Gazetteer, Message, PastTurn, Question, Reply
 from bot.verdict.topic import GENERIC
-from ingest.atoms import atoms, codes, mentions, negated, same, stems, words
+from ingest.atoms import atoms, codes, negated, same
 from ingest.dates import format_date, relative_date
 from ingest.errors import ModelError
+from ingest.words import mentions, stems, words
 
 SCHEMA: Mapping[str, object] = {
     "type": "object",

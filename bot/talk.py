@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bot.gate import Meta, asks
-from ingest.atoms import codes, words
+from ingest.atoms import codes
 from ingest.embed import Embedder
+from ingest.words import words
 
 NEAR = 0.5
 """Cosine from which a message means what an example means; questions of the sample come no nearer than 0.42."""

@@ -21,11 +21,12 @@ from bot.filters import described, read
 from bot.gate import asks
 from bot.retrieve import Found, Retriever, Searches
 from bot.types import Budget, EvidenceItem, Gazetteer, Question, Step, Tool, ToolCall, Usage
-from ingest.atoms import atoms, resolve_date, words
+from ingest.atoms import atoms, resolve_date
 from ingest.dates import Calendar, deadline, format_date, format_duration
 from ingest.errors import TicketsUnavailable, TwohopError
 from ingest.tickets import TicketFilter, TicketStore
 from ingest.types import Arm, Ticket, Unit, Where
+from ingest.words import words
 
 T = TypeVar("T")
 

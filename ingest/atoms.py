@@ -1,17 +1,15 @@
-"""What can be checked in text, found in one place: numbers, dates, durations, money, ids, negation, names, sentences."""
+"""What can be checked in text, found in one place: numbers, dates, durations, money, ids, negation."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from threading import Lock
 from typing import Literal
 
-import snowballstemmer
+from ingest.words import fold
 
 AtomKind = Literal["number", "date", "time", "duration", "money", "percent", "id", "email", "url", "version"]
 
@@ -53,8 +51,6 @@ WEEKDAYS = {
     for name in names.split()
 }
 """Names of weekdays, Monday is 0, English and Spanish, folded."""
-
-
 _ONES = "zero one two three four five six seven eight nine"
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
@@ -84,7 +80,6 @@ def _numbers() -> dict[str, int]:
 
 NUMBERS = _numbers()
 """Numbers spelled out below one hundred, English and Spanish, folded."""
-
 UNITS = {
     form: unit
     for unit, forms in {
@@ -117,7 +112,6 @@ _BEHIND = r" (?:laborables?|habiles|habil)"
 _UNIT = _any(UNITS)
 _MONTH = _any(MONTHS)
 _YEAR = r"(?P<y>(?:19|20)\d{2})"
-
 _PATTERNS: tuple[tuple[AtomKind | Literal["marker"], re.Pattern[str]], ...] = (
     ("marker", re.compile(r"\[\d+(?:\s*[,;]\s*\d+)*\](?!\()|(?m:^[ \t>]*\d{1,3}[.)](?=[ \t]))")),
     ("url", re.compile(r"\b(?:https?://|www\.)[^\s<>()\[\]“”\"'|]*[^\s<>()\[\]“”\"'|.,;:!?]")),
@@ -158,7 +152,6 @@ _PATTERNS: tuple[tuple[AtomKind | Literal["marker"], re.Pattern[str]], ...] = (
     ("number", re.compile(r"(?<![\w.,])\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?:\.\d+)?\b|(?<![\w.,])\d+(?:[.,]\d+)*(?!\w)")),
     ("number", re.compile(rf"\b(?:{_WORD_NUMBER})\b(?!-)")),
 )  # fmt: skip
-
 _RATE_BEFORE = re.compile(r"(?:\b(?:once|twice|times?|per|veces|vez)|\d[\d.,]*(?: [a-z]+){0,2}|[€$£%])\s*$")
 _MODAL_MAY_BEFORE = re.compile(
     r"\b(?:on|by|until|till|from|since|before|after|of|and|to|the|between|dated?|,)\s*$|^\s*$"
@@ -179,20 +172,6 @@ class Atom:
     text: str
     start: int
     end: int
-
-
-def fold(text: str) -> str:
-    """Lower the case and take the accents off, keeping every character's place."""
-    return text.lower() if text.isascii() else "".join(map(_fold_character, text))
-
-
-@lru_cache(maxsize=4096)
-def _fold_character(character: str) -> str:
-    lowered = character.lower()
-    parts = unicodedata.normalize("NFD", lowered)
-    if all(map(unicodedata.combining, parts[1:])):
-        return parts[0]
-    return lowered if len(lowered) == 1 else character
 
 
 @lru_cache(maxsize=8192)
@@ -405,63 +384,6 @@ def resolve_date(found: Atom | str, reference: date) -> date | None:
     return None
 
 
-_STOP = frozenset(
-    fold(
-        "a an the and or but if of at by for with about against between into through during before after above below to "
-        "from up down in out on off over under again further then once here there when where why how all any both each few "
-        "more most other some such only own same so than too very s t can will just should now is are was were be been being "
-        "am have has had having do does did doing i me my we our you your he him his she her it its they them their what "
-        "which who whom this that these those as until while would could shall may might must also get got us re ve ll d m "
-        "upon via per et cetera please "
-        "el la los las un una unos unas de del al y o en con por para que se su sus es son fue ser como más pero sin sobre "
-        "este esta estos estas ese esa lo le les nos hay ha han muy ya cuando donde qué cuál cómo cuánto tiene tengo mi"
-    ).split()
-)
-_WORD = re.compile(r"[^\W_]+(?:['’][a-z]+)?")
-_SPANISH_FORM = re.compile(r"\w{2,}(?:cion|ciones|miento|mientos|idad|idades|mente)|\w{5,}[oa]s?")
-_stemming = Lock()
-"""A snowball stemmer keeps its state in the object: one word at a time."""
-_english = snowballstemmer.stemmer("english")
-_spanish = snowballstemmer.stemmer("spanish")
-
-
-def _spoken(match: re.Match[str]) -> str:
-    return re.split("['’]", match.group())[0]
-
-
-def storable(text: str) -> str:
-    """Replace what no database takes: halves of characters (lone surrogates) and NULs."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
-
-
-def words(text: str) -> tuple[str, ...]:
-    """Return the words of a text, folded, in order; an apostrophe's tail is dropped."""
-    return tuple(map(_spoken, _WORD.finditer(fold(unicodedata.normalize("NFC", text)))))
-
-
-_IRREGULAR = {
-    "kept": "keep", "held": "hold", "paid": "pay", "sent": "send", "given": "give", "gave": "give", "bought": "buy",
-    "sold": "sell", "told": "tell", "made": "make", "lost": "lose", "left": "leave", "met": "meet", "took": "take",
-    "taken": "take", "broken": "break", "broke": "break", "chosen": "choose", "written": "write", "wrote": "write",
-}  # fmt: skip
-"""Forms that a suffix stemmer cannot bring together."""
-
-
-@lru_cache(maxsize=65536)
-def _stem(word: str) -> str:
-    # By the word's own form and never by its neighbours: question and text must agree on it.
-    word = _IRREGULAR.get(word, word)
-    stemmer = _spanish if _SPANISH_FORM.fullmatch(word) else _english
-    with _stemming:
-        return str(stemmer.stemWord(word))
-
-
-@lru_cache(maxsize=8192)
-def stems(text: str) -> tuple[str, ...]:
-    """Return the stems of the content words, in order; stop words of English and Spanish are left out."""
-    return tuple(_stem(word) for word in words(text) if word not in _STOP)
-
-
 _NOT_DENIAL = re.compile(
     r"\b(?:no|not) (?:later|more|longer|less|fewer|earlier|sooner|greater) than\b|\bnot (?:only|just|least)\b|\bwhether or not\b|"
     r"\bno matter\b|\bno problem\b|\bno\. ?\d+|\bsin embargo\b|\bno (?:mas|menos) (?:tarde )?(?:de|que)\b|\bno (?:solo|solamente)\b"
@@ -475,154 +397,6 @@ _DENIAL = re.compile(
 def negated(text: str) -> bool:
     """Tell whether a sentence denies something; "no later than" and "not only" deny nothing."""
     return bool(_DENIAL.search(_NOT_DENIAL.sub(" ", fold(text))))
-
-
-BlockKind = Literal["heading", "item", "text", "quote", "code", "table"]
-_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+")
-_DELIMITER_ROW = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
-_FENCE = re.compile(r"(`{3,}|~{3,})")
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A piece of Markdown that stands alone: its lines joined, or the lines of a table's rows, header first."""
-
-    kind: BlockKind
-    lines: tuple[str, ...]
-    indent: int = 0
-    """How far its first line is indented: what nests list items."""
-
-    @property
-    def text(self) -> str:
-        """The lines as one."""
-        return " ".join(self.lines)
-
-
-def blocks(text: str) -> Iterator[Block]:
-    """Split Markdown into headings, list items, paragraphs, quotations, code lines and tables, without their marks."""
-    raw = text.expandtabs(4).splitlines()
-    lines = [line.strip() for line in raw]
-    kind: BlockKind = "text"
-    open_lines: list[str] = []
-    indent = 0
-    fence = ""
-
-    def done() -> Iterator[Block]:
-        if open_lines:
-            yield Block(kind, tuple(open_lines), indent)
-            open_lines.clear()
-
-    at = 0
-    while at < len(lines):
-        line = lines[at]
-        at += 1
-        if (mark := _FENCE.match(line)) and (not fence or line.startswith(fence)):
-            yield from done()
-            fence = "" if fence else mark[1]
-            continue
-        if fence:
-            yield Block("code", (line,))
-        elif not line or re.fullmatch(r"[-=_* ]{3,}", line):
-            yield from done()
-        elif heading := re.match(r"#{1,6}\s+", line):
-            yield from done()
-            yield Block("heading", (line[heading.end() :].rstrip("# "),))
-        elif "|" in line and at < len(lines) and "|" in lines[at] and _DELIMITER_ROW.fullmatch(lines[at]):
-            yield from done()
-            end = next((n for n in range(at + 1, len(lines)) if "|" not in lines[n]), len(lines))
-            yield Block("table", (line, *lines[at + 1 : end]))
-            at = end
-        elif line.startswith("|"):
-            yield from done()
-            yield Block("text", (line,))
-        elif line.startswith(">"):
-            if kind != "quote":
-                yield from done()
-            kind = "quote"
-            open_lines.append(line.lstrip("> "))
-        elif item := _ITEM.match(line):
-            yield from done()
-            kind, indent = "item", len(raw[at - 1]) - len(raw[at - 1].lstrip())
-            # Steps keep their numbers, because an answer that quotes one needs its place.
-            open_lines.append(line if line[0].isdigit() else line[item.end() :])
-        else:
-            if not open_lines:
-                kind, indent = "text", 0
-            open_lines.append(line)
-    yield from done()
-
-
-def cells(row: str) -> list[str]:
-    """Return the cells of a table row, without emphasis marks."""
-    inner = re.sub(r"(?<!\\)\|\s*$", "", row.strip().removeprefix("|"))
-    return [plain(cell.replace(r"\|", "|")) for cell in re.split(r"(?<!\\)\|", inner)]
-
-
-def plain(text: str) -> str:
-    """Take the marks of emphasis, code and links off, and keep the words."""
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    return re.sub(r"\*+|`+|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)|~~", "", text).strip()
-
-
-def written_out(text: str) -> str:
-    """Write each row of a Markdown table as one line, `- Header: cell; Header: cell`; leave everything else."""
-    lines = text.splitlines()
-    out: list[str] = []
-    at = 0
-    while at < len(lines):
-        line = lines[at]
-        at += 1
-        below = lines[at].strip() if at < len(lines) else ""
-        if "|" not in line or "|" not in below or not _DELIMITER_ROW.fullmatch(below):
-            out.append(line)
-            continue
-        header = cells(line)
-        at += 1
-        while at < len(lines) and "|" in lines[at]:
-            pairs = zip(header, cells(lines[at]), strict=False)
-            out.append("- " + "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell))
-            at += 1
-    return "\n".join(out)
-
-
-def sentences(text: str) -> tuple[str, ...]:
-    """Split Markdown into sentences: headings (still marked `#`), list items and table rows stand alone."""
-    found: list[str] = []
-    for block in blocks(text):
-        if block.kind == "heading":
-            found.append(f"# {block.text}")
-        elif block.kind in ("table", "code"):
-            found += [line for line in block.lines if line]
-        else:
-            found += _split(block.text)
-    return tuple(found)
-
-
-_BREAK = re.compile(r"(?P<mark>[.!?…]+)[”\"’')\]*_]*\s+(?=(?P<next>[\"“‘'(\[*_]*[¿¡]?\w?))")
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|vs|mr|mrs|ms|dr|prof|sr|sra|p\. ?ej|approx|incl|cf|fig|dept|ext|st|ud|uds|[a-z])|^\W*\d{1,3})\.$",
-    re.IGNORECASE,
-)
-_COUNTED = re.compile(r"\b(?:no|nr|nos|art|sec|p|pp|num|ver|apdo)\.$", re.IGNORECASE)
-
-
-def _split(text: str) -> Iterator[str]:
-    start = 0
-    for match in _BREAK.finditer(text):
-        before = text[start : match.end("mark")]
-        following = match["next"][-1:]
-        if not (
-            following.isupper() or following.isdigit() or match["mark"][-1] == "?" or following in '¿¡"“'
-        ):
-            continue
-        if match["mark"] == "." and (
-            _ABBREVIATION.search(before) or (following.isdigit() and _COUNTED.search(before))
-        ):
-            continue
-        yield text[start : match.end()].strip()
-        start = match.end()
-    if rest := text[start:].strip():
-        yield rest
 
 
 _TOKEN = re.compile(r"[^\s,;()\[\]{}<>\"“”'’|!?`*=]+")
@@ -683,52 +457,3 @@ def _parts(raw: str) -> Iterator[str]:
     # "ERR_SSO-4032" is also spoken of by its last name, "SSO-4032".
     if tail := re.search(r"_([A-Za-z]{2,}-\d+)$", raw):
         yield fold(tail[1])
-
-
-def mentions(text: str, names: Iterable[str], *, strict: bool = False) -> tuple[str, ...]:
-    """Return which names occur in a text as whole words, longest first, none inside another.
-
-    Case, accents and the last word's plural do not matter; "annually" is "annual". With `strict`, a name that is
-    written with a capital must be written so in the text ("the Team plan", not "my team"), and one in capitals
-    wholly so ("US", not "us").
-    """
-    text = unicodedata.normalize("NFC", text)
-    spoken = list(_WORD.finditer(fold(text)))
-    said = list(map(_spoken, spoken))
-    taken = [False] * len(said)
-    found: list[str] = []
-    split = {name: words(name) for name in names}
-    for name, wanted in sorted(split.items(), key=lambda item: (-len(item[1]), -len(item[0]), item[0])):
-        size = len(wanted)
-        for at in range(len(said) - size + 1 if size else 0):
-            if any(taken[at : at + size]) or not _alike(said[at : at + size], wanted):
-                continue
-            if strict and not _written_alike(text[spoken[at].start() : spoken[at + size - 1].end()], name):
-                continue
-            taken[at : at + size] = [True] * size
-            found.append(name)
-            break
-    return tuple(found)
-
-
-def _alike(said: list[str], wanted: tuple[str, ...]) -> bool:
-    if tuple(said[:-1]) != wanted[:-1]:
-        return False
-    return said[-1] == wanted[-1] or said[-1] in _forms(wanted[-1]) or wanted[-1] in _forms(said[-1])
-
-
-@lru_cache(maxsize=4096)
-def _forms(word: str) -> frozenset[str]:
-    """Return the plurals of a word, and its adverb where that means the same ("annually"; but "monthly" is no "month")."""
-    forms = {f"{word}s", f"{word}es"} if len(word) > 1 else set()
-    if word.endswith("y"):
-        forms.add(f"{word[:-1]}ies")
-    if word.endswith("al"):
-        forms.add(f"{word}ly")
-    return frozenset(forms)
-
-
-def _written_alike(text: str, name: str) -> bool:
-    if len(name) > 1 and name.isupper():
-        return text[: len(name)].isupper()
-    return text[:1].isupper() or not name[:1].isupper()

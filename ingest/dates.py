@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from ingest.atoms import MONTHS, NUMBERS, WEEKDAYS, fold
+from ingest.atoms import MONTHS, NUMBERS, WEEKDAYS
 from ingest.config import CalendarSettings
 from ingest.types import Unit
+from ingest.words import fold
 
 _NAMES = ("", *months.month_name[1:])
 

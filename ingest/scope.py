@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from ingest.atoms import fold, mentions, stems, words
 from ingest.types import Chunk, Rule
+from ingest.words import fold, mentions, stems, words
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Protocol, assert_never
 
 import numpy as np
 
-from ingest.atoms import codes, words
+from ingest.atoms import codes
 from ingest.chunk import chunk
 from ingest.config import ChunkSettings
 from ingest.embed import Embedder
@@ -19,6 +19,7 @@ from ingest.errors import DocumentRefused, IndexingError, ModelError, SourceErro
 from ingest.index import Generation, SearchIndex, Vectors, Writable
 from ingest.sources import Change, Changed, Complete, Failed, Gone, Source, Unchanged
 from ingest.types import Arm, Chunk, Document, Where
+from ingest.words import words
 
 ToDocument = Callable[[Changed], Document]
 Progress = Callable[[int, str], None]

@@ -20,10 +20,11 @@ from bot.bench.index import over
 from bot.bench.measure import Clock, Tell, Told, apart, as_table, in_words, machine, p95, short
 from bot.config import Settings
 from bot.retrieve import Retriever, fused
-from ingest.atoms import codes, stems, words
+from ingest.atoms import codes
 from ingest.errors import IndexingError
 from ingest.index import Vectors
 from ingest.types import Where
+from ingest.words import stems, words
 
 if TYPE_CHECKING:
     from ingest.index.elastic.wire import Wire

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from bot.check.said import nearest, quotes, says, units
 from bot.types import Citation, EvidenceItem, Verdict
 from bot.verdict import numbered
-from ingest.atoms import MONTHS, atoms, same, sentences, stems, words
+from ingest.atoms import MONTHS, atoms, same
+from ingest.blocks import sentences
+from ingest.words import stems, words
 
 MARKER = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
 _LIST_MARK = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+")

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from bot.types import EvidenceItem
-from ingest.atoms import atoms, negated, sentences, stems, words, written_out
+from ingest.atoms import atoms, negated
+from ingest.blocks import sentences, written_out
+from ingest.words import stems, words
 
 _GLUE = frozenset(
     "a an the of in on for at it its it's that this there is are was were be been has have had do does did you your we our "

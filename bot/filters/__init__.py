@@ -12,7 +12,7 @@ from bot.filters.described import described
 from bot.filters.reader import KINDS, Reader, whole_codes
 from bot.gate import asks
 from bot.types import Gazetteer
-from ingest.atoms import stems
+from ingest.words import stems
 
 __all__ = ["Reading", "described", "only_counts", "read", "whole_codes"]
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from ingest.atoms import MONTHS, atoms, fold, resolve_date
+from ingest.atoms import MONTHS, atoms, resolve_date
 from ingest.dates import relative_date
+from ingest.words import fold
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from bot.types import Gazetteer
-from ingest.atoms import fold, mentions, words
+from ingest.words import fold, mentions, words
 
 _SAME = re.compile(
     r"\b(?:(?:(?:the|that|this) same|that|this|mismo|misma) (?:customer|client|shop|store|company|account|business|firm|buyer)s?"

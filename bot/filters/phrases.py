@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ingest.atoms import stems
+from ingest.words import stems
 
 
 def bag(text: str) -> frozenset[str]:

@@ -39,7 +39,8 @@ from bot.filters.phrases import (
     bag,
 )
 from bot.types import Gazetteer
-from ingest.atoms import NUMBERS, UNITS, codes, fold, mentions, stems, words
+from ingest.atoms import NUMBERS, UNITS, codes
+from ingest.words import fold, mentions, stems, words
 
 KINDS: Mapping[str, str] = {
     **dict.fromkeys(

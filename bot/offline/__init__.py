@@ -19,8 +19,8 @@ from bot.offline.quote import ASKING, best_lines, enough, quoted
 from bot.offline.rows import fields_of, resolved, table
 from bot.tools import Run
 from bot.types import Budget, EvidenceItem, Gazetteer, Message, Reply, Tool, ToolCall
-from ingest.atoms import mentions, stems, words
 from ingest.embed import Embedder
+from ingest.words import mentions, stems, words
 
 __all__ = ["MOST_CALLS", "NOTE", "OfflineModel", "plan"]
 

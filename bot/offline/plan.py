@@ -11,7 +11,7 @@ from typing import Any
 from bot.filters import read
 from bot.gate import asks
 from bot.types import EvidenceItem, Gazetteer
-from ingest.atoms import mentions, stems, words
+from ingest.words import mentions, stems, words
 
 
 def plan(text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: date) -> list[tuple[str, str]]:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from bot.filters import whole_codes
 from bot.gate import asks
 from bot.types import EvidenceItem, Gazetteer
-from ingest.atoms import atoms, codes, mentions, sentences, stems, words, written_out
+from ingest.atoms import atoms, codes
+from ingest.blocks import sentences, written_out
 from ingest.embed import Embedder
+from ingest.words import mentions, stems, words
 
 NEAR = 0.42
 """Cosine between question and sentence from which a sentence may stand in a comparison."""

@@ -8,7 +8,8 @@ from bot.gate import STATE
 from bot.offline.quote import ORDERS
 from bot.types import EvidenceItem
 from bot.verdict.case import DEMANDS
-from ingest.atoms import sentences, stems, words
+from ingest.blocks import sentences
+from ingest.words import stems, words
 
 
 def table(item: EvidenceItem) -> list[str]:

@@ -10,8 +10,8 @@ from bot.app import Desk
 from bot.store import Inbound, Refusal
 from bot.tools import NO_RIGHT
 from bot.types import Answer, Asker
-from ingest.atoms import mentions
 from ingest.types import MEMBERS
+from ingest.words import mentions
 
 
 @dataclass(frozen=True, slots=True)

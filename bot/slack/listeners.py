@@ -11,7 +11,7 @@ from slack_bolt.async_app import AsyncAck, AsyncApp
 from bot.slack.access import Us, refusal
 from bot.slack.text import mentions
 from bot.store import Inbound
-from ingest.atoms import storable
+from ingest.words import storable
 
 _SUBTYPES = (None, "file_share", "thread_broadcast")
 """Messages that people write; edits, deletions, joins and all the others are nobody's question."""

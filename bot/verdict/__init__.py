@@ -18,10 +18,11 @@ from bot.verdict.choose import Candidate, about_action, about_words, candidates,
 from bot.verdict.record import of_record
 from bot.verdict.topic import ACTS, demanded, heads, other_focus, points, topic_of, wants_verdict
 from bot.verdict.wording import numbered, worded
-from ingest.atoms import atoms, same, stems, words
+from ingest.atoms import atoms, same
 from ingest.dates import Calendar, format_duration
 from ingest.rules import anchors_in, topics
 from ingest.types import Chunk
+from ingest.words import stems, words
 
 __all__ = [
     "Case",

@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 
-from ingest.atoms import Atom, atoms, mentions, resolve_date, sentences, stems, words
+from ingest.atoms import Atom, atoms, resolve_date
+from ingest.blocks import sentences
 from ingest.dates import format_date
 from ingest.rules import anchors_in
 from ingest.types import Ticket
+from ingest.words import mentions, stems, words
 
 _TURNED = re.compile(
     r"\b(too late|expired?|lapsed?|is over|was over|miss(ed)?|outside|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late|"

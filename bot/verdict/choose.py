@@ -10,10 +10,10 @@ from datetime import date, datetime
 
 from bot.verdict.case import Case
 from bot.verdict.topic import GENERIC, topic_of
-from ingest.atoms import fold, stems
 from ingest.rules import topics
 from ingest.scope import Scope, scope
 from ingest.types import AUTHORITY, Chunk, Rule
+from ingest.words import fold, stems
 
 _TOPICAL = 0.75
 """Share, by weight, of a question's topic words that a rule must hold to be about it."""

@@ -10,7 +10,7 @@ from bot.types import Verdict
 from bot.verdict.case import Case
 from bot.verdict.topic import GENERIC, points, topic_of
 from bot.verdict.wording import cite
-from ingest.atoms import mentions, stems, words
+from ingest.words import mentions, stems, words
 
 _ASKS = re.compile(
     r"^(?:(?!how|what|when|why|who|which|where)\w+ ){0,4}?(?:is|isnt|isn|are|was|wasnt|does|has|did|esta|es|tiene)\b"

@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from bot.gate import asks
 from bot.verdict.case import DEMANDS, Case
-from ingest.atoms import MONTHS, atoms, mentions, stems, words
+from ingest.atoms import MONTHS, atoms
+from ingest.words import mentions, stems, words
 
 GENERIC = frozenset(
     stems(

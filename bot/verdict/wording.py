@@ -11,10 +11,11 @@ from bot.types import Decision, Verdict
 from bot.verdict.case import Case
 from bot.verdict.choose import Candidate, Choice, event_of, undated_event
 from bot.verdict.topic import ACTS
-from ingest.atoms import atoms, same, stems
+from ingest.atoms import atoms, same
 from ingest.dates import Calendar, deadline, format_date, format_duration
 from ingest.rules import topics
 from ingest.types import AUTHORITY, Rule
+from ingest.words import stems
 
 
 def cite(id_: str) -> str:

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from ingest.atoms import blocks, cells, fold, plain, sentences, stems
+from ingest.blocks import blocks, cells, plain, sentences
 from ingest.rules.anchor import anchors_in, told_anchor
 from ingest.rules.sentence import FORBIDS, in_sentence
 from ingest.rules.table import in_table
 from ingest.types import Chunk, Rule, Unit
+from ingest.words import fold, stems
 
 __all__ = ["RULES_VERSION", "anchors_in", "find_rules", "topics"]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ingest.atoms import atoms, fold, plain, words
+from ingest.atoms import atoms
+from ingest.blocks import plain
+from ingest.words import fold, words
 
 # The patterns are matched against folded text: lower case, without accents.
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from ingest.atoms import Atom, atoms, fold
+from ingest.atoms import Atom, atoms
 from ingest.rules.anchor import RUNS, RUNS_HERE, known_anchor, noun_anchor
 from ingest.types import Unit
+from ingest.words import fold
 
 # The patterns are matched against folded text: lower case, without accents.
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ingest.atoms import atoms, fold
+from ingest.atoms import atoms
 from ingest.rules.period import Period, amounts, periods_in, runs_from, states_a_rule, tells_a_story
 from ingest.types import Rule
+from ingest.words import fold
 
 # The patterns are matched against folded text: lower case, without accents.
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from ingest.atoms import atoms, fold
+from ingest.atoms import atoms
 from ingest.rules.anchor import RUNS, known_anchor, noun_anchor
 from ingest.rules.period import NOTICE, Period, amounts, periods_in, runs_from, states_a_rule, tells_a_story
 from ingest.rules.sentence import FORBIDS, HEDGE, conditions_in
 from ingest.types import Rule
+from ingest.words import fold
 
 # The patterns are matched against folded text: lower case, without accents.
 

@@ -30,13 +30,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from ingest.atoms import fold
 from ingest.config import TicketSettings
 from ingest.errors import ConfigError, DatabaseAway
 from ingest.tickets import engines
 from ingest.tickets.filter import local, utc
 from ingest.tickets.rows import encode
 from ingest.tickets.table import YEARS, Unlikely, Unreadable, read_date
+from ingest.words import fold
 
 _OLDEST_POSTGRESQL = 13
 _READ_ONLY = "25006"

@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import ColumnElement, FromClause, String, and_, case, func, not_, or_, true
 
-from ingest.atoms import fold, words
 from ingest.errors import TwohopError
 from ingest.tickets.names import Known, named, valued
 from ingest.tickets.shape import Shape
 from ingest.types import EMPTY, Ticket
+from ingest.words import fold, words
 
 Order = Literal["newest", "oldest", "updated", "priority"]
 Values = str | Sequence[str] | None

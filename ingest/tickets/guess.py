@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from ingest.atoms import fold
 from ingest.config import TicketSettings
 from ingest.tickets.numbers import Numbers
 from ingest.tickets.table import NOTHING, looks_dated
+from ingest.words import fold
 
 FIELDS = (
     "number",

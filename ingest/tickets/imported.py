@@ -34,7 +34,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateColumn
 
-from ingest.atoms import fold
 from ingest.config import TicketSettings
 from ingest.errors import ConfigError
 from ingest.tickets import engines
@@ -43,6 +42,7 @@ from ingest.tickets.mapping import Stored, effective, lacking, learned, mapping_
 from ingest.tickets.rows import Record, columns_of, records
 from ingest.tickets.shape import Shape, column_names
 from ingest.tickets.table import Skipped, read
+from ingest.words import fold
 
 _BATCH = 500
 _KEPT = ("personal", "unread")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ingest.atoms import fold, words
 from ingest.errors import TwohopError
+from ingest.words import fold, words
 
 
 class AmbiguousName(TwohopError):

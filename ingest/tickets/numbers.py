@@ -7,8 +7,9 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ingest.atoms import atoms, fold
+from ingest.atoms import atoms
 from ingest.errors import ConfigError
+from ingest.words import fold
 
 _JOIN = r"[\s\-_\u2010-\u2015:.]{0,3}"
 _WORDS = r"tickets?|(?<!\bin )cases?|incidents?|tiques?|tiquets?|incidencias?|casos?"

@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, RowMapping
 
-from ingest.atoms import words
 from ingest.config import TicketSettings
 from ingest.errors import ConfigError, TwohopError
 from ingest.tickets.guess import FIELDS, TIMES
 from ingest.tickets.mapping import SECTIONS
 from ingest.tickets.numbers import Numbers
+from ingest.words import words
 
 COUNTED = ("customer", "status", "priority", "assignee")
 """The fixed fields that can be counted by; every facet can, too."""

@@ -13,8 +13,9 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from ingest.atoms import MONTHS, WEEKDAYS, fold
+from ingest.atoms import MONTHS, WEEKDAYS
 from ingest.errors import TicketImportError
+from ingest.words import fold
 
 Skipped = tuple[int, str]
 """Line number and why."""

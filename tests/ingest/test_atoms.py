@@ -8,22 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.atoms import (
-    NUMBERS,
-    Atom,
-    atoms,
-    codes,
-    fold,
-    mentions,
-    negated,
-    resolve_date,
-    same,
-    sentences,
-    stems,
-    storable,
-    words,
-    written_out,
-)
+from ingest.atoms import NUMBERS, Atom, atoms, codes, negated, resolve_date, same
+from ingest.blocks import sentences, written_out
+from ingest.words import fold, mentions, stems, storable, words
 
 
 def found(text: str, day_first: bool | None = None) -> list[str]:

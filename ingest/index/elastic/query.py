@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ingest.atoms import stems, words
 from ingest.index import MOST_WORDS, Vectors
 from ingest.index.payload import from_json, graded_codes
 from ingest.types import Scored, Where
+from ingest.words import stems, words
 
 _CONSIDERED = 5000
 _TITLE_WEIGHT = 2.0

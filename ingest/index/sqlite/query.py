@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ingest.atoms import stems, words
 from ingest.index import MOST_WORDS, Vectors
 from ingest.index.payload import from_json, graded_codes
 from ingest.index.sqlite.wire import REBUILD
 from ingest.types import Chunk, Where
+from ingest.words import stems, words
 
 _CONSIDERED_WORDS = 1000
 _COMMON = 1000
