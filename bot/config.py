@@ -103,7 +103,7 @@ class SlackSettings(Section):
     shared_channels: tuple[Name, ...] = ()
     """Ids of channels shared with other organisations in which members are answered all the same; outsiders read along."""
     parallel: Annotated[int, Field(ge=1, le=100)] = 4
-    """Most questions answered at the same time, each in a thread of its own."""
+    """Most questions answered at the same time, each in a thread of its own; who has the fewest under way is next."""
     lease_seconds: Annotated[float, Field(gt=0)] = 30.0
     """How long after the death of a process another one takes over its questions."""
     drain_seconds: Annotated[float, Field(ge=0)] = 20.0

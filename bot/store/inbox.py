@@ -148,12 +148,25 @@ class Inbox:
         return True
 
     def claim(self) -> Row | None:
-        """Take the oldest row that is waiting, or whose process let it go; None where there is nothing to do.
+        """Take a row that is waiting, or whose process let it go; None where there is nothing to do.
 
-        Within a thread the oldest message goes first, and none goes while another is under way.
+        The oldest of whoever has the fewest under way: one person with many questions keeps nobody waiting. Within a
+        thread the oldest message goes first, and none goes while another is under way.
         """
         now = self._clock()
-        other = aliased(Row)
+        other, own = aliased(Row), aliased(Row)
+        under_way = (
+            select(func.count())
+            .select_from(own)
+            .where(
+                col(own.team) == Row.team,
+                col(own.user) == Row.user,
+                col(own.state).in_(_UNDER_WAY),
+                col(own.due) > now,
+            )
+            .correlate(Row)
+            .scalar_subquery()
+        )
         earlier = (
             select(other.id)
             .where(
@@ -175,7 +188,7 @@ class Inbox:
                 col(Row.due) <= now,
                 or_(col(Row.state) != "new", ~earlier),
             )
-            .order_by(col(Row.received_at), col(Row.ts))
+            .order_by(under_way, col(Row.received_at), col(Row.ts))
             .limit(8)
         )
         with Session(self._engine, expire_on_commit=False) as session:

@@ -66,6 +66,16 @@ def test_a_thread_is_answered_one_after_the_other_and_threads_at_the_same_time(e
     assert two.last_turn(follow_up) == "turn1"
 
 
+def test_one_person_with_many_questions_keeps_nobody_waiting(engine: Engine) -> None:
+    clock = Clock()
+    inbox = Inbox(engine, "a", 30, clock)
+    for ts, user in (("1", "U1"), ("2", "U1"), ("3", "U1"), ("4", "U2"), ("5", "U2")):
+        clock.now += 1
+        inbox.put(message(ts, user=user))
+    taken = [row.ts for _ in range(5) if (row := inbox.claim())]
+    assert taken == ["1", "4", "2", "5", "3"]
+
+
 def test_a_message_that_comes_late_waits_for_the_one_under_way(engine: Engine) -> None:
     one, two = Inbox(engine, "a", 30), Inbox(engine, "b", 30)
     one.put(message("2", "1"))
