@@ -56,6 +56,8 @@ class Outcome:
     """False where nothing was known of the golden questions before."""
     notes: tuple[str, ...] = ()
     """What somebody should mend though the index holds what the sources hold."""
+    unimported: tuple[str, ...] = ()
+    """Ticket files that could not be read, and why; what was imported of them before is still searched."""
     swept: tuple[str, ...] = ()
     """Generations that a run left behind when it died."""
     roots: tuple[Root, ...] = ()
@@ -65,7 +67,7 @@ class Outcome:
     def failed(self) -> tuple[str, ...]:
         """What went wrong, in words; nothing where the index holds now what the sources hold."""
         incomplete = (f"{report.source}: {report.failure}" for report in self.synced if report.failure)
-        return (*self.failures, *incomplete)
+        return (*self.unimported, *self.failures, *incomplete)
 
     @property
     def chunks(self) -> int:
@@ -83,7 +85,7 @@ class Outcome:
             if never := [id_ for id_, share in self.recall.items() if not share]:
                 yield f"golden questions that find none of their documents: {', '.join(never)}"
         yield from (f"note: {note}" for note in self.notes)
-        yield from self.failures
+        yield from (*self.unimported, *self.failures)
         yield f"indexed folders: {', '.join(f'{root.path} as {root.name}' for root in self.roots) or 'none'}"
 
     def as_json(self) -> dict[str, Any]:
@@ -95,7 +97,7 @@ class Outcome:
         sources = {
             report.source: {
                 **{name: len(getattr(report, name)) for name in (*_COUNTS, "skipped")},
-                "complete": report.complete,
+                "complete": report.complete and not (report.source == TicketSource.name and self.unimported),
                 "embedded": report.embedded,
                 "embedding_seconds": round(report.embedding_seconds, 3),
                 "seconds": round(report.seconds, 3),
@@ -138,6 +140,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
     """
     began = time.monotonic()
     imported: list[ImportReport] = []
+    unimported: list[str] = []
     failures: list[str] = []
     notes: list[str] = []
     recall: Mapping[str, float] = {}
@@ -154,10 +157,10 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
                 try:
                     imported.append(desk.import_tickets(path, anew=False))
                     if imported[-1].failed:
-                        failures.append(f"{path.name}: no row is a ticket")
+                        unimported.append(f"{path.name}: no row is a ticket")
                 except TicketImportError as error:
                     # A ticket file that cannot be read is no reason to leave the documents as they were.
-                    failures.append(str(error))
+                    unimported.append(str(error))
         if order.rebuild:
             try:
                 rebuilt = desk.rebuild(
@@ -195,6 +198,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
         recall,
         compared,
         tuple(notes),
+        tuple(unimported),
         swept,
         indexed_roots(desk.settings),
         time.monotonic() - began,

@@ -140,6 +140,18 @@ async def test_a_source_that_fails_does_not_make_the_others_unread(
         assert NOT_YET not in (await answer(desk, RETURN)).text
 
 
+async def test_a_ticket_file_that_could_not_be_imported_was_not_read(
+    settings: Settings, tmp_path: Path
+) -> None:
+    tickets = settings.tickets.model_copy(update={"csv": (tmp_path / "tickets.csv",)})
+    with opened(settings.model_copy(update={"tickets": tickets})) as (desk, runs):
+        assert run(desk, runs).state == "failed"
+        assert NOT_YET in (await answer(desk, "How many tickets are open?")).text
+        (tmp_path / "tickets.csv").write_text("number,subject,status\n1,Late,open\n", encoding="utf-8")
+        assert run(desk, runs).state == "complete"
+        assert "1 found" in (await answer(desk, "How many tickets are open?")).text
+
+
 async def test_what_was_read_into_another_index_is_not_read_into_this_one(settings: Settings) -> None:
     with opened(settings) as (desk, runs):
         run(desk, runs)
