@@ -13,6 +13,7 @@ from bot import agent, check, filters, gate, rewrite, small_talk, unanswered, ve
 from bot.evidence import Evidence, from_chunk, stale
 from bot.filters import meant
 from bot.parts import Parts
+from bot.spelling import respelt
 from bot.tools import NO_RIGHT, Toolbox, in_force_on
 from bot.types import (
     Answer,
@@ -157,6 +158,8 @@ class _Turn:
         if not self._may_read_tickets():
             # Whoever may not read tickets learns nothing from the names in them.
             self.names = dataclasses.replace(self.names, customers=(), assignees=(), status=())
+        self.question = dataclasses.replace(self.question, text=respelt(self.question.text, self.names))
+        self.text = self.question.text
         self.tools = Toolbox(
             question=self.question,
             standalone=self.text,
