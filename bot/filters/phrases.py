@@ -38,13 +38,17 @@ FIELDS: Mapping[str, Sequence[str]] = {
     "customer": ("customer", "client", "account", "shop", "company", "buyer", "cliente", "comprador"),
     "assignee": ("assignee", "agent", "colleague", "handler", "owner", "person", "responsable", "agente"),
     "status": ("status", "state", "estado"),
-    "priority": ("priority", "urgency", "prioridad"),
+    "priority": ("priority", "prio", "urgency", "severity", "prioridad"),
 }
+TRUE = bag("true yes y t 1 si on")
+FALSE = bag("false no n f 0 off")
+"""What a facet holds that is said by its name alone: "VIP cases"."""
+REPLIED = bag("answered replied responded contestado contestados respondido respondidos")
 TICKETS = bag("ticket tickets case cases incident incidents tique tiques incidencia incidencias caso casos")
 NEGATORS = bag(
-    "not no never without except excluding non nor neither lack lacks lacking missing cannot sin nunca ningun ninguna excepto salvo"
+    "not no never without except excluding non nor neither lack lacks lacking missing cannot nobody noone none sin nunca nadie ningun ninguna excepto salvo"
 )
-AWAITING = bag("awaiting await awaits waiting esperando")
+AWAITING = bag("awaiting await awaits waiting need needs needing esperando")
 SKIPPED = bag(
     "a an any the yet been be being on in from of by have has had having ever to already longer with for at are is was were get got getting "
     "received receive our us it its their them still un una el la los las de con en han ha sido estan esta todavia aun than que son tiene tienen tenemos tener hubo assigned"
@@ -72,7 +76,7 @@ FRAME = frozenset(
         "updated changed modified since yesterday today exactly kind type sort one ones least more side would like want could can be either "
         "still remain remaining left also just only currently again everything anything summary overview break broken breakdown distribution "
         "split ordered order sorted sort first? contain contains containing mention mentions mentioning regarding concerning about word words say says "
-        "level levels hand hands deal dealing our my their its bot twohop been were plan billing problem problems issue issues per each"
+        "prio severity urgency level levels hand hands deal dealing our my their its bot twohop been were plan billing problem problems issue issues per each"
     )
 )
 PRONOUN = re.compile(

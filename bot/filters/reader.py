@@ -6,33 +6,34 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
+from bot.filters import denial
 from bot.filters.days import Span, spans
 from bot.filters.meant import same_customer
 from bot.filters.phrases import (
     ABOUT,
     AUXILIARIES,
-    AWAITING,
     COMPARED,
     COUNT,
     DONE,
+    FALSE,
     FIELDS,
     FRAME,
     HAVING,
     LIMIT,
     NEAR,
-    NEGATORS,
     OPENED,
     ORDERS,
     PLAIN,
     PRONOUN,
     QUOTED,
-    SKIPPED,
+    REPLIED,
     SPOKEN,
     STAYING,
     TICKETS,
+    TRUE,
     UPDATED,
     WHO_MOST,
     WHOSE,
@@ -95,6 +96,7 @@ class Reader:
         self._having()
         self._people(whole=True)
         self._counted()
+        self._flags()
         self._actions()
         self._values()
         self._empty()
@@ -117,14 +119,18 @@ class Reader:
     @property
     def left(self) -> tuple[str, ...]:
         """The words that restrict and that nothing uses."""
-        frame = FRAME | {stem for facet in self._names.facets for stem in stems(facet.replace("_", " "))}
 
         def restricts(token: _Token) -> bool:
             return token.kind == "?" or (
-                not token.kind and bool(stems(token.text)) and not set(stems(token.text)) <= frame
+                not token.kind and bool(stems(token.text)) and not set(stems(token.text)) <= self._frame
             )
 
         return tuple(self._phrases(restricts))
+
+    @property
+    def _frame(self) -> frozenset[str]:
+        """The words that restrict nothing, the names of fields among them."""
+        return FRAME | {stem for facet in self._names.facets for stem in stems(facet.replace("_", " "))}
 
     def _phrases(self, wanted: Any) -> Iterator[str]:
         run: list[_Token] = []
@@ -165,19 +171,32 @@ class Reader:
         settings = next((said for head, said in self._names.synonyms.items() if fold(head) == fold(name)), ())
         return (name, *SPOKEN.get(fold(name), ()), *settings)
 
+    @property
+    def _said(self) -> list[str]:
+        return [token.text for token in self._tokens]
+
+    @property
+    def _bound(self) -> list[bool]:
+        """Which words a negation before them is about: what is taken, values and fields."""
+        values = [*self._names.status, *self._names.priority, *chain(*self._names.facets.values())]
+        fields = [*chain(*FIELDS.values()), *self._names.facets]
+        known = [*fields, *(form for value in values for form in self._forms(value))]
+        return [bool(token.kind or mentions(token.text, known)) for token in self._tokens]
+
     def _negator(self, i: int, *, awaiting: bool = False) -> list[int]:
         """Return the words before place `i` that deny what stands there, an empty list where none do."""
-        for j in range(i - 1, max(-1, i - 7), -1):
-            token = self._tokens[j]
-            if re.search(r"n['’]t$", token.text) or self._word(j) in NEGATORS:
-                return [j]
-            if (self._word(j), self._word(j + 1)) in (("other", "than"), ("apart", "from"), ("yet", "to")):
-                return [j, j + 1]
-            if awaiting and self._word(j) in AWAITING:
-                return [j]
-            if self._word(j) not in SKIPPED or token.kind:
-                return []
-        return []
+        free = [not token.kind for token in self._tokens]
+        return denial.before(self._said, free, i, awaiting=awaiting)
+
+    def _doubted(self, i: int) -> list[int]:
+        """Return the words that may deny what stands at place `i` and that nobody reads."""
+        ends = [bound or self._broken(j) for j, bound in enumerate(self._bound)]
+        return denial.doubted(self._said, ends, i)
+
+    def _broken(self, j: int) -> bool:
+        """Tell whether a sentence ends or is broken behind place `j`."""
+        end = self._tokens[j + 1].start if j + 1 < len(self._tokens) else len(self._text)
+        return bool(re.search(r"[,;:.!?()]", self._text[self._tokens[j].end : end]))
 
     def _add(self, name: str, value: str, facet: str = "") -> None:
         into = self.filters.setdefault(name, {}) if facet else self.filters
@@ -265,6 +284,9 @@ class Reader:
         row = place[0] - 2 if self._word(place[0] - 1) in ("or", "nor", "and", "o", "ni", "y") else -1
         if not denied and row >= 0 and self._tokens[row].kind == f"not_{kind}":
             denied = [place[0] - 1]
+        if not denied and (doubted := self._doubted(place[0])):
+            self._take([*doubted, *place], "?")
+            return
         name = f"not_{kind}" if denied else kind
         self._add(name, value, facet)
         self._take([*denied, *place], name)
@@ -305,16 +327,15 @@ class Reader:
         for name in self._names.actions:
             for place in self._action_places(name):
                 first = min(place)
-                denied = self._negator(first, awaiting=True)
                 word = self._word(first)
                 un = word.startswith("un") and len(place) == 1
                 status = len(place) == 1 and self._is_status(word)
                 # "Resolved" is a state, unless it is dated or denied; "not closed" is a state, too.
                 own = any(_alike(*pair) for pair in product(stems(word), stems(name)))
+                denied = self._negator(first, awaiting=True)
                 if not self._free(place) or (status and not self._dated(first) and not (denied and own)):
                     continue
-                self._take([*denied, *place], "has")
-                self._add("lacks" if denied or un else "has", name)
+                self._put_action(name, place, denied=un)
 
         # "Unanswered" lacks the one response that there is, first or not.
         ends: dict[str, list[str]] = {}
@@ -322,12 +343,32 @@ class Reader:
             ends.setdefault(stems(name)[-1], []).append(name)
         for end, fitting in ends.items():
             for place in self._part_places(end) if len(fitting) == 1 else ():
-                denied = self._negator(place[0], awaiting=True)
-                if self._is_status(self._word(place[0])):
+                word = self._word(place[0])
+                if self._is_status(word) or not self._free(place):
                     continue
-                if self._free(place) and (denied or _positive(self._word(place[0])) != self._word(place[0])):
-                    self._take([*denied, *place], "has")
-                    self._add("lacks", fitting[0])
+                un = _positive(word) != word
+                told = un or self._replied(place[0]) or bool(self._negator(place[0], awaiting=True))
+                if told or denial.behind(self._said, self._bound, place[-1])[0]:
+                    self._put_action(fitting[0], place, denied=un)
+
+    def _put_action(self, name: str, place: Sequence[int], *, denied: bool) -> None:
+        """Take an action at its place, as lacking where the words around deny it; what is denied in doubt is no filter."""
+        first = min(place)
+        words_ = self._negator(first, awaiting=True)
+        how, after = denial.behind(self._said, self._bound, max(place))
+        lacks = bool(denied or words_ or how == "denied")
+        doubted = [] if lacks else self._doubted(first)
+        if not lacks and (doubted or how):
+            self._take([*doubted, *place, *after], "?")
+            return
+        self._take([*words_, *place, *after], "has")
+        self._add("lacks" if lacks else "has", name)
+
+    def _replied(self, i: int) -> bool:
+        """Tell whether somebody answered: "answered in March", "did we answer", not "an answer"."""
+        word = self._word(i)
+        asked = any(self._word(j) in ("did", "do", "does") for j in range(max(0, i - 4), i))
+        return word in REPLIED or (asked and word in ("answer", "reply", "respond"))
 
     def _is_status(self, word: str) -> bool:
         return any(mentions(word, self._forms(value)) for value in self._names.status)
@@ -353,7 +394,9 @@ class Reader:
 
     def _part_places(self, stem: str) -> list[list[int]]:
         """Return where a part of an action's name stands, in whatever words."""
-        family = {stem, *(s for word in _family(stem) for s in stems(word))}
+        # A word by which another action is called is that action's.
+        others = {s for action in self._names.actions for s in stems(action)}
+        family = {stem, *({s for word in _family(stem) for s in stems(word)} - others)}
         synonyms = [
             form
             for head, said in self._names.synonyms.items()
@@ -368,12 +411,35 @@ class Reader:
             if not token.kind and any(_alike(s, f) for s in stems(_positive(token.text)) for f in family)
         ]
 
+    def _flags(self) -> None:
+        """Read a facet that is true or false by its name: "VIP cases", "non-VIP", "VIP: no"."""
+        for facet, values in self._names.facets.items():
+            if not is_flag(values):
+                continue
+            yes = next((value for value in values if fold(value) in TRUE), "")
+            no = next((value for value in values if fold(value) in FALSE), "")
+            for place in self._places(re.sub(r"^(?:is|has) ", "", facet.replace("_", " "))):
+                if re.match("about|mention|word", self._word(place[0] - 1)):
+                    continue
+                denied = self._negator(place[0])
+                beside = place[-1] + 1
+                told = self._word(beside) in TRUE | FALSE
+                if told:
+                    denied = [*denied, beside] if self._word(beside) in FALSE else denied
+                negative = "not_" if bool(denied) == bool(yes) else ""
+                self._add(f"{negative}facets", yes or no, facet)
+                self._take([*denied, *place, *([beside] if told else ())], f"{negative}facets")
+
     def _values(self) -> None:
         """Read values of status, priority and facets."""
         options: list[tuple[str, str, Sequence[str]]] = [
             ("status", "", self._names.status),
             ("priority", "", self._names.priority),
-            *(("facets", facet, values) for facet, values in self._names.facets.items()),
+            *(
+                ("facets", facet, values)
+                for facet, values in self._names.facets.items()
+                if not is_flag(values)
+            ),
         ]
         for kind, facet, values in options:
             for value in sorted(values, key=lambda v: -len(words(v))):
@@ -502,7 +568,7 @@ class Reader:
         return (
             not token.kind
             and bool(stems(token.text))
-            and not set(stems(token.text)) <= FRAME | PLAIN
+            and not set(stems(token.text)) <= self._frame | PLAIN
             and not token.text.isdigit()
             and token.text not in NUMBERS
         )
@@ -545,9 +611,19 @@ class Reader:
                 self.filters |= {name.replace("opened", "has"): day for name, day in days.items()}
 
 
+def is_flag(values: Iterable[str]) -> bool:
+    """Tell whether a facet's values are true and false, in whatever words."""
+    folded = {fold(value) for value in values}
+    return bool(folded) and folded <= TRUE | FALSE
+
+
 def _family(stem: str) -> tuple[str, ...]:
+    """Return the everyday words for a part of an action's name: a reply is a response is an answer."""
+    families = ((head, *said) for head, said in DONE.items())
     return tuple(
-        word for head, said in DONE.items() if _alike(stems(head)[0], stem) for word in (head, *said)
+        chain(
+            *(family for family in families if any(_alike(s, stem) for word in family for s in stems(word)))
+        )
     )
 
 
