@@ -109,12 +109,12 @@ class Desk:
         self.away = [self.tickets.away] if self.tickets.away else []
         """What did not answer at the start, for a person."""
         try:
-            self.index = index or _index(settings, self.embedder, for_rebuild)
+            self.index = index or search_index(settings, self.embedder, for_rebuild)
         except IndexAway as error:
             if "index" not in may_be_away:
                 raise
             self.away.append(str(error))
-            self.index = _index(settings, self.embedder, for_rebuild, look=False)
+            self.index = search_index(settings, self.embedder, for_rebuild, look=False)
         self._titles: tuple[str, ...] = ()
         self._store_run = Executor("store", 2)
         # A company's own database may be slow; an INSERT of ours does not wait for it.
@@ -281,12 +281,13 @@ class Desk:
         allow_removal: bool = False,
         earlier: Mapping[str, float] = MappingProxyType({}),
         watch: Watch = UNWATCHED,
+        run: str = "",
     ) -> Rebuilt:
         """Index all folders, those `named` now among them, and the tickets into a new generation, and swap it in.
 
         Until the swap the old generation answers; where anything fails it goes on, and IndexingError is raised. With
         golden questions the new one must find as much as the live one, or as `earlier` (recall by question id) where
-        the live one is of another identity.
+        the live one is of another identity. `run` is the id of the index run, if it is one.
         """
         wanted = indexed_roots(self.settings, named)
         kept, _ = self._remember(wanted)
@@ -319,6 +320,7 @@ class Desk:
             verify=verify,
             watch=watch,
             may_shrink=may_shrink,
+            run=run,
         )
         roots.write(self._roots_file, kept)
         return Rebuilt(reports, recall, compared)
@@ -429,7 +431,13 @@ def indexed_roots(settings: Settings, named: Sequence[Path] = ()) -> tuple[Root,
     return roots.merged(roots.read(_roots_file(settings)), settings.sources.paths, named)
 
 
-def _index(settings: Settings, embedder: Embedder, for_rebuild: bool, *, look: bool = True) -> SearchIndex:
+def search_index(
+    settings: Settings, embedder: Embedder, for_rebuild: bool = False, *, look: bool = True
+) -> SearchIndex:
+    """Open the index that the settings name; raises IndexAway, IdentityMismatch or another IndexingError.
+
+    `for_rebuild` does not mind another identity; without `look` nobody asks its server for anything yet.
+    """
     sizes = f"{settings.chunks.max_tokens}/{settings.chunks.overlap_tokens}"
     cut = f"{CHUNKER_VERSION}.{RULES_VERSION} {sizes}"
     keep = settings.sync.keep_generations
@@ -444,6 +452,7 @@ def _index(settings: Settings, embedder: Embedder, for_rebuild: bool, *, look: b
             for_rebuild=for_rebuild,
             look=look,
             keep=keep,
+            lease_seconds=settings.sync.lease_seconds,
         )
     return SqliteIndex(
         settings.data / "index",
@@ -481,7 +490,9 @@ def ticket_store(settings: Settings, *, may_be_away: bool = False) -> TicketStor
 def generations(settings: Settings) -> tuple[GenerationInfo, ...]:
     """Return the generations of the index, newest first; nothing where nothing is indexed."""
     if settings.index == "elastic":
-        with _index(settings, SentenceTransformerEmbedder(settings.embedding), for_rebuild=True) as held:
+        with search_index(
+            settings, SentenceTransformerEmbedder(settings.embedding), for_rebuild=True
+        ) as held:
             return held.generations()
     # Loads no model: whose generation it is does not matter here.
     folder = settings.data / "index"

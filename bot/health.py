@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from aiohttp import web
-from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.app import Desk, Executor
 from bot.config import HealthSettings
 from bot.metrics import Metrics, Part
 from bot.store import Inbox
-from ingest.errors import ConfigError, TwohopError
+from ingest.database import trouble
+from ingest.errors import ConfigError, TicketsUnavailable, TwohopError
 from ingest.runs import Runs
 from ingest.schedule import EVERYTHING
 from ingest.types import Where
@@ -44,7 +44,8 @@ def looks(desk: Desk, inbox: Inbox, runs: Runs, metrics: Metrics) -> dict[str, L
         )
 
     def index() -> Part:
-        late, ended = runs.alarms(), runs.succeeded_at()
+        late, fresh = runs.alarms(), runs.freshness()
+        ended = fresh.read_at
         if ended is None and (first := runs.running()) and first.kind != "rollback":
             said = f"first run under way, {first.stage or 'it begins'}: {first.done} documents"
             return Part(True, said, {"index_late": 0, "index_runs": runs.counts()})
@@ -53,6 +54,8 @@ def looks(desk: Desk, inbox: Inbox, runs: Runs, metrics: Metrics) -> dict[str, L
         said = (
             f"last read to its end {age:.0f} s ago" if age is not None else "never read to its end by a run"
         )
+        if fresh.rolled_back:
+            said = f"rolled back to an index that was {said}; the next run brings it up to date"
         return Part(
             not late,
             f"late: {', '.join(named)}; {said}; see `twohop index history`" if late else said,
@@ -64,9 +67,8 @@ def looks(desk: Desk, inbox: Inbox, runs: Runs, metrics: Metrics) -> dict[str, L
         )
 
     def state_database() -> Part:
-        with desk.store.engine.connect() as connection:
-            connection.execute(text("SELECT 1"))
-        return Part(True, "answers")
+        desk.store.prove()
+        return Part(True, "answers and can be written")
 
     def ticket_database() -> Part:
         desk.tickets.get("0", frozenset(desk.tickets.settings.readers))
@@ -126,13 +128,16 @@ class Health:
         match future.exception():
             case None:
                 return future.result()
+            case TicketsUnavailable() as error:
+                return Part(False, error.reason)
             case TwohopError() as error:
                 return Part(False, str(error))
             case SQLAlchemyError() as error:
                 # Its text may hold the address and the user of the database.
                 _log.debug("a database did not answer", exc_info=error)
                 return Part(
-                    False, f"the database did not answer ({type(error).__name__}); check that it runs"
+                    False,
+                    f"the state database fails: {trouble(error)}; the entry `state database` has the next step",
                 )
             case error:
                 _log.error("a part could not be looked at", exc_info=error)

@@ -59,7 +59,14 @@ class TicketImportError(TwohopError):
 
 
 class TicketsUnavailable(TwohopError):
-    """The ticket database cannot be reached, is too slow or refuses; the text is for whoever asked."""
+    """The ticket database cannot be reached, is too slow or refuses; the text is for whoever asked.
+
+    `reason` says what the matter is and the next step, for whoever runs Twohop; it holds no secret and no question.
+    """
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 class ModelError(TwohopError):

@@ -17,6 +17,7 @@ from bot.bench.command import bench_app
 from bot.cli import asking, doctor, serving
 from bot.cli.common import err, version
 from bot.cli.index import index_app, tickets_app
+from ingest.database import words
 from ingest.errors import TwohopError
 
 app = typer.Typer(
@@ -55,7 +56,15 @@ def main() -> None:
     except TwohopError as error:
         err.print(f"error: {error}", style="red", markup=False)
         sys.exit(2)
-    except (OSError, SQLAlchemyError, SettingsError) as error:
+    except SQLAlchemyError as error:
+        # Only our own state fails so; what a ticket database does is said in words.
+        err.print(
+            f"error: the state database fails: {words(error)[:400]}; `twohop doctor` names the next step",
+            style="red",
+            markup=False,
+        )
+        sys.exit(2)
+    except (OSError, SettingsError) as error:
         err.print(
             f"error: {' '.join(str(error).split())[:400]}; check the data folder and the settings",
             style="red",

@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from bot.cli.common import Config, embedded, loading, out, settings_for, version
+from bot.cli.common import Config, embedded, loading, out, settings_for, store_of, version
 from bot.config import SECRETS, Settings, unused
 from ingest.errors import ConfigError, TwohopError
-from ingest.types import Where
+from ingest.types import MEMBERS, Where
 
 commands = typer.Typer()
 
@@ -54,8 +54,6 @@ def probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     from ingest.embed import SentenceTransformerEmbedder
 
     embedder = SentenceTransformerEmbedder(settings.embedding)
-    # How the index is has nothing to do with the language model's settings.
-    without_model = settings.model_copy(update={"model": ""})
 
     def model() -> str:
         vector = embedder.embed(["a probe"], kind="query")
@@ -64,23 +62,28 @@ def probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     def documents() -> str:
         if settings.index == "sqlite" and not embedded(settings).is_file():
             raise TwohopError("nothing is indexed yet; run `twohop demo` or `twohop index PATH…`")
-        from bot.app import build, indexed_roots
+        from bot.app import indexed_roots, search_index
 
-        desk = build(without_model, embedder)
-        try:
-            held = desk.index.documents(Where(readers=desk.asker().readers))
-            newest = max((d.indexed_at for d in held), default=None)
-            if not newest:
-                raise TwohopError(
-                    "it holds no document; run `twohop index PATH…`, or `twohop index` for sources.paths"
-                )
-            folders = ", ".join(f"{root.path} as {root.name}" for root in indexed_roots(settings))
-            return (
-                f"{len(held)} documents, {sum(d.chunks for d in held)} chunks, last indexed {newest:%Y-%m-%d %H:%M}, "
-                f"from {folders}"
+        labels = {MEMBERS, "support", *settings.access.groups, *settings.tickets.readers}
+        with closing(search_index(settings, embedder)) as index:
+            held = index.documents(Where(readers=frozenset(labels)))
+        newest = max((d.indexed_at for d in held), default=None)
+        if not newest:
+            raise TwohopError(
+                "it holds no document; run `twohop index PATH…`, or `twohop index` for sources.paths"
             )
-        finally:
-            desk.close()
+        folders = ", ".join(f"{root.path} as {root.name}" for root in indexed_roots(settings))
+        return (
+            f"{len(held)} documents, {sum(d.chunks for d in held)} chunks, last indexed {newest:%Y-%m-%d %H:%M}, "
+            f"from {folders}"
+        )
+
+    def state_database() -> str:
+        file = settings.data / "state.db"
+        if not (settings.database_url or file.is_file()):
+            return f"{str(file)!r}, which is made when it is first needed"
+        with closing(store_of(settings)) as store:
+            return f"{store.place}; it can be written"
 
     def ticket_table() -> str:
         from bot.app import ticket_store
@@ -117,14 +120,17 @@ def probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
 
     def golden_questions(file: Path) -> str:
         from bot import golden
-        from bot.app import build
+        from bot.app import search_index
 
+        questions = golden.read(file)
         if settings.index == "sqlite" and not embedded(settings).is_file():
-            return f"{len(golden.read(file))}; nothing is indexed yet to look for their documents"
-        with closing(build(without_model, embedder)) as desk:
-            return f"{len(desk.golden_questions())}, all of their documents are indexed"
+            return f"{len(questions)}; nothing is indexed yet to look for their documents"
+        with closing(search_index(settings, embedder)) as index:
+            golden.refuse_unknown(questions, index.revisions)
+        return f"{len(questions)}, all of their documents are indexed"
 
     yield "schedule", schedule
+    yield "state database", state_database
     if settings.sync.golden:
         yield "golden questions", partial(golden_questions, settings.sync.golden)
     yield "embedding model", model

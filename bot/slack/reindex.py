@@ -17,6 +17,7 @@ from bot.slack import text, views
 from bot.slack.access import Us, outsider
 from bot.slack.worker import UNREACHABLE, code
 from bot.store import Inbox
+from ingest.database import Outage
 from ingest.errors import ConfigError, IndexingError
 from ingest.runs import Run, Runs, State
 from ingest.schedule import EVERYTHING, ChildRun, Plan, Schedule, check, run_child
@@ -99,6 +100,7 @@ class IndexRuns:
 
     async def keep(self) -> None:
         """Renew the leases, and tell of the runs whose process died; ends when cancelled."""
+        outage = Outage(_log, "the index runs could not be read")
         while True:
             try:
                 await self._run(self._runs.renew)
@@ -106,8 +108,10 @@ class IndexRuns:
                     await self._tell(run)
                 for plan in self._schedule.plans:
                     await self._watch(plan)
-            except SQLAlchemyError:
-                _log.exception("the index runs could not be read; trying again")
+            except SQLAlchemyError as error:
+                outage.failed(error)
+            else:
+                outage.over()
             await asyncio.sleep(self._runs.lease / 3)
 
     async def stop(self) -> None:
@@ -152,8 +156,7 @@ class IndexRuns:
     async def _status(self, user: str) -> str:
         """Say of when the index is; how much there is of what is for admins, as a guest's command looks like a member's."""
         run = await self._run(self._runs.latest)
-        ended = await self._run(self._runs.succeeded_at)
-        until = f"The index is of {self._clock(ended)}." if ended else "No index run came to its end so far."
+        until = await self._until()
         if user not in self._admins:
             return f"{until} An index run is under way." if run and run.state == "running" else until
         counts = await self._run(self._inbox.counts)
@@ -173,6 +176,14 @@ class IndexRuns:
                 f"{text.escaped(far)}{text.escaped(result)}"
             )
         return "\n".join(lines)
+
+    async def _until(self) -> str:
+        fresh = await self._run(self._runs.freshness)
+        of = self._clock(fresh.read_at) if fresh.read_at else ""
+        if fresh.rolled_back:
+            which = f"the one of {of}" if of else "an earlier one"
+            return f"The index was rolled back to {which}; the next run brings it up to date."
+        return f"The index is of {of}." if of else "No index run came to its end so far."
 
     async def _indexed(self) -> str:
         try:
@@ -316,6 +327,8 @@ def told(run: Run) -> str:
     )
     skipped = [f"- {one['uri']}: {one['reason']}" for one in report.get("skipped", ())]
     match run.state:
+        case "complete" if run.kind == "rollback":
+            lines = [f"The index was rolled back to {report.get('generation', 'an earlier one')}."]
         case "complete":
             lines = [f"The index run is done after {run.seconds:.0f} s: {counts}, {len(skipped)} skipped."]
         case "cancelled":

@@ -23,6 +23,7 @@ from bot.slack.access import Us
 from bot.slack.thread import LoopThread
 from bot.slack.views import Part
 from bot.store import Inbound, Inbox, Row
+from ingest.database import Outage
 
 T = TypeVar("T")
 
@@ -101,6 +102,9 @@ class Worker:
         self._answering: dict[str, asyncio.Task[tuple[Sequence[Part], str]]] = {}
         self._next_post: dict[str, float] = {}
         self._closing = False
+        self._unread = Outage(_log, "the inbox could not be read")
+        self._unrenewed = Outage(_log, "the leases could not be renewed")
+        self._unwritten = Outage(_log, "a row could not be written")
 
     # --- from the listeners ----------------------------------------------------------------------------------
 
@@ -158,11 +162,13 @@ class Worker:
 
     async def _claim(self) -> Row | None:
         try:
-            return await self._run(self._inbox.claim)
-        except SQLAlchemyError:
+            row = await self._run(self._inbox.claim)
+        except SQLAlchemyError as error:
             # A database that is away for a moment must not end the loop.
-            _log.exception("the inbox could not be read; trying again")
+            self._unread.failed(error)
             return None
+        self._unread.over()
+        return row
 
     async def _keep_leases(self) -> None:
         while True:
@@ -172,9 +178,10 @@ class Worker:
             ids = list(self._at_work)
             try:
                 held = await self._run(partial(self._inbox.renew, ids))
-            except SQLAlchemyError:
-                _log.exception("the leases could not be renewed; trying again")
+            except SQLAlchemyError as error:
+                self._unrenewed.failed(error)
                 continue
+            self._unrenewed.over()
             for id_ in ids:
                 if id_ not in held and (task := self._at_work.get(id_)):
                     _log.warning("row %s is another process's now", id_)
@@ -195,9 +202,11 @@ class Worker:
             else:
                 async with self._status(row):
                     await self._send(row, *await self._answered(row))
-        except SQLAlchemyError:
+        except SQLAlchemyError as error:
             # The row keeps its lease and is taken again when that ends.
-            _log.exception("row %s could not be written", row.id)
+            self._unwritten.failed(error)
+        else:
+            self._unwritten.over()
 
     async def _send(self, row: Row, parts: Sequence[Part], turn: str = "") -> None:
         kept = [part.kept() for part in parts]

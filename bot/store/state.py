@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, event, inspect
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, Engine, delete, event, false, insert, inspect, select, update
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlmodel import create_engine
 
-from ingest.database import database_url
+from ingest.database import NOT_NOW, database_url, shown, trouble, words
 from ingest.errors import ConfigError
 from ingest.runs import STATE as STATE
 
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 def opened(url: str, migrations: str = "bot:migrations") -> Engine:
-    """Open the database and bring its tables up to date; raises ConfigError where it cannot be used.
+    """Open the database and bring its tables up to date; raises ConfigError where it cannot be used, or not be written.
 
     Several processes may open one database at the same moment. A SQLite file's folder is made where it is missing.
     `migrations` is where Alembic finds them.
@@ -41,19 +41,83 @@ def opened(url: str, migrations: str = "bot:migrations") -> Engine:
         with engine.begin() as connection:
             _lock(connection)
             _migrate(connection, migrations)
+            _write_nothing(connection)
     except DBAPIError as error:
-        why = " ".join(str(error.orig).split())
-        path = engine.url.database if engine.dialect.name == "sqlite" else ""
-        which, mend = (
-            (repr(path), "see that whoever runs Twohop may write the file and its folder")
-            if path
-            else ("of DATABASE_URL", "see that it runs and that its user may make tables")
-        )
-        raise ConfigError(f"the database {which} cannot be used: {why}; {mend}") from error
+        raise ConfigError(f"the database {_named(engine)} cannot be used: {reason(error, engine)}") from error
     finally:
         # What was set for the migration ends with its connection.
         engine.dispose()
     return engine
+
+
+def prove(engine: Engine) -> None:
+    """Prove that each table can be written, by statements that change no row; raises DBAPIError where one cannot."""
+    with engine.connect() as connection:
+        _write_nothing(connection)
+        connection.rollback()
+
+
+def reason(error: SQLAlchemyError, engine: Engine, *, plain: bool = False) -> str:
+    """Say what is the matter with our database, and the next step.
+
+    With `plain` neither account nor address is named: the database's own words are left out where they may hold one.
+    """
+    kind = trouble(error)
+    said = words(error)
+    sqlite = engine.dialect.name == "sqlite"
+    account = (
+        "…"
+        if plain or not engine.url.username
+        else engine.dialect.identifier_preparer.quote(engine.url.username)
+    )
+    match kind:
+        case "rights" if not sqlite:
+            step = (
+                f"let its account own the tables, or make them: ALTER DATABASE … OWNER TO {account}, in an empty one; where "
+                "they are another's, GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "
+                f"{account}, and upgrade as their owner"
+            )
+        case "read-only" if not sqlite:
+            step = "name the primary in DATABASE_URL, not a standby, and let no default_transaction_read_only be on"
+        case "rights" | "read-only" | "away" | "other" if sqlite:
+            step = "see that whoever runs Twohop may write the file and its folder"
+        case "full":
+            step = "make room on its disk"
+        case "slow" if sqlite:
+            step = "another process keeps it locked; end that one"
+        case "busy":
+            step = "raise max_connections there, or end what holds them"
+        case "account":
+            step = "check the account, its password and the database's name in DATABASE_URL"
+        case "changed":
+            step = "restore its tables from a backup, or name an empty database in DATABASE_URL"
+        case _:
+            step = "check that it runs, and what DATABASE_URL says"
+    if plain and kind not in ("rights", "read-only", "full", "changed"):
+        said = (
+            "it does not answer"
+            if kind in NOT_NOW
+            else "it refuses the account"
+            if kind == "account"
+            else "it fails"
+        )
+    return f"{said}; {step}"
+
+
+def _named(engine: Engine) -> str:
+    if engine.dialect.name == "sqlite":
+        return repr(engine.url.database)
+    return f"of DATABASE_URL, {shown(engine.url)!r},"
+
+
+def _write_nothing(connection: Connection) -> None:
+    # Rights are looked at before rows are, so that no row is needed.
+    for table in STATE.sorted_tables:
+        keys = {column.name: column for column in table.primary_key}
+        none = select(*keys.values()).where(false())
+        connection.execute(insert(table).from_select(list(keys), none, include_defaults=False))
+        connection.execute(update(table).where(false()).values(keys))
+        connection.execute(delete(table).where(false()))
 
 
 def engine_of(url: str) -> Engine:

@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from sqlalchemy import JSON, Column, Text
+from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Field, Session, SQLModel, col, select
 
-from bot.store.state import STATE, opened
+from bot.store.state import STATE, opened, prove, reason
 from bot.types import Answer, Mode, PastTurn, Question, Shape
-from ingest.errors import TwohopError
+from ingest.database import shown
+from ingest.errors import ConfigError, TwohopError
 
 
 class Turn(SQLModel, table=True):
@@ -48,6 +50,18 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self.engine = opened(url)
+
+    @property
+    def place(self) -> str:
+        """Where the state is kept, without a password."""
+        return shown(self.engine.url)
+
+    def prove(self) -> None:
+        """Prove that it can be written; raises ConfigError with what the matter is and the next step, no account named."""
+        try:
+            prove(self.engine)
+        except SQLAlchemyError as error:
+            raise ConfigError(reason(error, self.engine, plain=True)) from error
 
     def close(self) -> None:
         """Release the connections."""

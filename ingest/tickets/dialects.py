@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from ingest.config import TicketSettings
+from ingest.database import words
 from ingest.errors import ConfigError, DatabaseAway
 from ingest.tickets import engines
 from ingest.tickets.filter import local, utc
@@ -218,7 +219,7 @@ class Postgresql:
         name = connection.dialect.identifier_preparer.format_table(table)
         row = connection.exec_driver_sql(
             "SELECT current_user, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), "
-            "has_table_privilege(%(table)s, 'INSERT, UPDATE, DELETE, TRUNCATE'), "
+            "has_table_privilege(%(table)s, 'INSERT, UPDATE, DELETE, TRUNCATE'), current_database(), "
             "(SELECT nspname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE pg_class.oid = %(table)s::regclass)",
             {"table": name},
         ).one()
@@ -227,8 +228,8 @@ class Postgresql:
         what = "is a superuser" if row[1] else f"may write {name}"
         return (
             f"the account {row[0]!r} {what}; Twohop writes nothing, but an account that cannot is safer: "
-            f"CREATE ROLE twohop LOGIN PASSWORD '…'; GRANT USAGE ON SCHEMA {row[3]} TO twohop; "
-            f"GRANT SELECT ON {name} TO twohop;",
+            f"CREATE ROLE twohop_tickets LOGIN PASSWORD '…'; "
+            f"{engines.grants(connection.engine, row[3], row[4], table.name, 'twohop_tickets')};",
         )
 
     def folded(self, text: ColumnElement[str]) -> ColumnElement[str]:
@@ -289,8 +290,8 @@ def refuse_writes(engine: Engine, dialect: Dialect, table: Table) -> None:
             if dialect.refused(error):
                 return
             raise ConfigError(
-                f"it cannot be told whether the tickets' database lets us write: {error.orig}; "
-                "nothing is read from it until that is certain"
+                f"it cannot be told whether the tickets' database lets us write: {words(error)}; nothing is read from it "
+                "until that is certain: let its account use the schema of [tickets] table, GRANT USAGE ON SCHEMA …"
             ) from error
         finally:
             connection.rollback()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import select
 import socket
 import sqlite3
@@ -12,30 +13,28 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
-from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
+from sqlalchemy.exc import DBAPIError, DisconnectionError
 
-from ingest.database import shown
+from ingest.config import TicketSettings
+from ingest.database import NOT_NOW, Trouble, shown, trouble, words
 from ingest.errors import ConfigError, DatabaseAway, TicketsUnavailable
 
 _BUSY_SECONDS = 30
 _GRACE_SECONDS = 1.0
 """How much longer than the server a statement is waited for."""
-_NO_RIGHT = "42501"
 _STEPS = 10_000
 """Instructions of SQLite between two looks at the clock."""
 
 AWAY = "the ticket database cannot be read at the moment"
 """What whoever asked is told of a database that does not answer."""
-_AWAY_SQLITE = frozenset(
-    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR}
-)
-_AWAY_POSTGRESQL = frozenset({"08", "53", "55", "57", "58"})
-"""Classes of what is the matter with a connection or a server, not with what it was asked."""
-_NOT_READY = ("starting up", "shutting down", "recovery", "too many", "remaining connection slots")
+_SLOW = "the ticket database took too long to answer"
+_REFUSED = "the ticket database cannot be read as it is set up; whoever runs Twohop has to mend that"
+_NAMES_ONLY: frozenset[Trouble] = frozenset({"rights", "changed", "read-only"})
+"""Where the database's own words hold no more than names of its tables and columns."""
 
 _log = logging.getLogger(__name__)
 
@@ -157,63 +156,109 @@ def _cut(connection: Any) -> None:
 
 
 @contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
+def reading(engine: Engine, settings: TicketSettings) -> Iterator[Connection]:
     """Read in one transaction.
 
     Raises:
-        TicketsUnavailable: the database cannot be reached, is too slow, or refuses; the log says why.
+        TicketsUnavailable: the database cannot be reached, is too slow, or refuses; the log has its own words.
     """
     try:
         with engine.begin() as connection:
             yield connection
     except DBAPIError as error:
-        _log.warning("the tickets' database %s: %s", shown(engine.url), error.orig)
-        raise TicketsUnavailable(_plainly(error)) from error
+        kind = trouble(error)
+        _log.warning("the tickets' database %s: %s", shown(engine.url), words(error))
+        own = f": {words(error)}" if kind in _NAMES_ONLY else ""
+        said = _SLOW if kind == "slow" else _REFUSED if kind in ("rights", "account", "changed") else AWAY
+        raise TicketsUnavailable(said, f"{_matter(kind)}{own}; {_step(kind, settings)}") from error
 
 
 @contextmanager
-def starting(engine: Engine, url: URL) -> Iterator[Connection]:
+def starting(engine: Engine, url: URL, settings: TicketSettings) -> Iterator[Connection]:
     """Use the database in one transaction; raises ConfigError, or DatabaseAway, with the database's own words."""
     try:
         with engine.begin() as connection:
             yield connection
     except DBAPIError as error:
-        raise (DatabaseAway if _away(error) else ConfigError)(
-            f"the tickets' database {shown(url)!r} cannot be used: {error.orig}; {_mend(error, url)}"
+        kind = trouble(error)
+        step = _step(kind, settings)
+        if url.get_backend_name() == "sqlite" and kind not in ("slow", "changed"):
+            step = (
+                "see that whoever runs Twohop may use the file and its folder, and that the disk is not full"
+            )
+        elif kind == "rights":
+            schema, name = named(settings.table)
+            given = grants(engine, url.database or "", schema or "public", name, url.username or "…")
+            step = f"let its account read {settings.table!r}: {given}"
+        raise (DatabaseAway if kind in NOT_NOW else ConfigError)(
+            f"the tickets' database {shown(url)!r} cannot be used: {words(error)}; {step}"
         ) from error
 
 
-def _away(error: DBAPIError) -> bool:
-    """Tell whether the database does not answer now, rather than refuse what the settings say."""
-    if isinstance(error.orig, sqlite3.Error):
-        # The low byte is the kind of an error.
-        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _AWAY_SQLITE
-    if state := getattr(error.orig, "sqlstate", None):
-        return state[:2] in _AWAY_POSTGRESQL
-    # What happens before a session has no code, only words: the server's own where it refuses.
-    said = str(error.orig)
-    refused = "FATAL" in said and not any(word in said for word in _NOT_READY)
-    return isinstance(error, OperationalError) and not refused
+def named(table: str) -> tuple[str, str]:
+    """Return the schema, empty where there is none, and the name of a table, each of which may be quoted."""
+    parts = re.findall(r'"(?:[^"]|"")+"|[^".]+', table)
+    plain = [part[1:-1].replace('""', '"') if part[0] == '"' else part for part in parts]
+    return ".".join(plain[:-1]), plain[-1] if plain else table
 
 
-def _mend(error: DBAPIError, url: URL) -> str:
-    """Say what to do about a database that cannot be used."""
-    if getattr(error.orig, "sqlstate", None) == _NO_RIGHT:
-        return (
-            f"let its account read what [tickets] table names: GRANT USAGE ON SCHEMA … TO {url.username}; "
-            f"GRANT SELECT ON … TO {url.username}"
-        )
-    if url.get_backend_name() == "sqlite":
-        return "see that whoever runs Twohop may use the file and its folder, and that the disk is not full"
-    return "check TICKETS_DATABASE_URL, and that the server runs"
+def grants(engine: Engine, database: str, schema: str, table: str, account: str) -> str:
+    """Write the statements that let an account read one table, and do nothing else."""
+    quote = engine.dialect.identifier_preparer.quote
+    to = f"TO {account if account == '…' else quote(account)}"
+    return (
+        f"GRANT CONNECT ON DATABASE {quote(database)} {to}; GRANT USAGE ON SCHEMA {quote(schema)} {to}; "
+        f"GRANT SELECT ON {quote(schema)}.{quote(table)} {to}"
+    )
 
 
-def _plainly(error: DBAPIError) -> str:
-    """Say in words for whoever asked what the matter is."""
-    state = getattr(error.orig, "sqlstate", None)
-    if state in ("57014", "55P03") or str(error.orig) in ("interrupted", "database is locked"):
-        return "the ticket database took too long to answer"
-    return AWAY
+def _matter(kind: Trouble) -> str:
+    match kind:
+        case "away":
+            return "it does not answer"
+        case "slow":
+            return "a statement took too long"
+        case "busy":
+            return "its server takes no more connections"
+        case "full":
+            return "its server's disk is full"
+        case "rights":
+            return "its account may not read"
+        case "account":
+            return "its server refuses the account, or has no such database"
+        case "changed":
+            return "the table is not what the settings say"
+        case "read-only" | "other":
+            return "it refuses"
+        case _:
+            assert_never(kind)
+
+
+def _step(kind: Trouble, settings: TicketSettings) -> str:
+    """Say what to do about a database that cannot be used, without naming its account."""
+    table = repr(settings.table)
+    match kind:
+        case "away":
+            return "check TICKETS_DATABASE_URL, and that the server runs"
+        case "slow":
+            return (
+                f"it may take tickets.timeout_seconds ({settings.timeout_seconds:g} s): see what {table} waits for, give it an "
+                "index or a materialized view, or raise the setting"
+            )
+        case "busy":
+            return "raise max_connections there, or end what holds them; each bot takes two"
+        case "full":
+            return "make room there"
+        case "rights":
+            return f"grant SELECT on {table} to the account; `twohop doctor` writes the statements"
+        case "account":
+            return "check the account, its password and the database's name in TICKETS_DATABASE_URL"
+        case "changed":
+            return f"mend {table}, or what [tickets] in twohop.toml says of it; `twohop doctor` names what is missing"
+        case "read-only" | "other":
+            return "the log has its own words; `twohop doctor` looks again"
+        case _:
+            assert_never(kind)
 
 
 def _plain(connection: sqlite3.Connection, _record: object) -> None:

@@ -167,7 +167,7 @@ class Imported:
         """
         began = time.monotonic()
         mark = self._mark(path)
-        with engines.starting(self.engine, self._url) as connection:
+        with engines.starting(self.engine, self._url, self._given) as connection:
             taken = json.loads(_meta(connection).get("files", "{}")).get(str(path.absolute()))
         if not anew and mark and taken and taken["mark"] == mark:
             return ImportReport(path, 0, 0, taken["tickets"], (), None, time.monotonic() - began)
@@ -216,7 +216,7 @@ class Imported:
         return hashlib.sha256(said.encode()).hexdigest()
 
     def _writing(self) -> AbstractContextManager[Connection]:
-        return engines.starting(self._write, self._url)
+        return engines.starting(self._write, self._url, self._given)
 
 
 def _table(settings: TicketSettings) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -66,7 +67,7 @@ class Mapped:
         )
         self.engine = self._dialect.engine(url, given.timeout_seconds)
         try:
-            with engines.starting(self.engine, url) as connection:
+            with engines.starting(self.engine, url, given) as connection:
                 self._dialect.check(connection)
                 self._table = _reflected(connection, given)
                 self._settings, rows = self._mapped()
@@ -198,23 +199,36 @@ class Mapped:
             values = connection.execute(held).scalars().all()
             if values and (reason := self._dialect.no_date(values)):
                 raise ConfigError(
-                    f"column {column!r} of {self._given.table!r} holds no dates: {reason}; map another column"
+                    f"column {column!r} of {self._given.table!r} holds no dates: {reason}; map another column, or a "
+                    f"view that makes dates of it{_counted(column, values)}"
                 )
 
 
 def _reflected(connection: Connection, given: TicketSettings) -> Table:
     """Return the table or view that the settings name, as the database describes it."""
-    schema, _, name = given.table.rpartition(".")
+    schema, name = engines.named(given.table)
     found = inspect(connection)
+    schemas = found.get_schema_names()
     try:
+        if schema and schema not in schemas:
+            raise NoSuchTableError
         columns = found.get_columns(name, schema or None)
     except NoSuchTableError:
-        schemas = [schema] if schema else [None, *_others(found)]
-        there = [f"{of}.{known}" if of else known for of in schemas for known in _tables(found, of)]
-        close = difflib.get_close_matches(given.table, there, n=_SHOWN, cutoff=0)
+        # Near in another schema, or written in another case, is as near as anything.
+        own = {found.default_schema_name, "main", "information_schema"}
+        there = {
+            (f"{of}.{known}" if of else known): known
+            for of in (None, *(of for of in schemas if of not in own))
+            for known in _tables(found, of)
+        }
+
+        def far(place: str) -> tuple[bool, float]:
+            alike = difflib.SequenceMatcher(None, given.table.casefold(), place.casefold()).ratio()
+            return there[place].casefold() != name.casefold(), -alike
+
         raise ConfigError(
             f"the tickets' database has no table or view {given.table!r}, which [tickets] table names; "
-            f"there are {_listed(close)}"
+            f"there are {_listed(sorted(there, key=far))}"
         ) from None
     return Table(
         name, MetaData(), *(TableColumn(c["name"], c["type"]) for c in columns), schema=schema or None
@@ -225,12 +239,6 @@ def _tables(found: Inspector, schema: str | None) -> list[str]:
     """Return the names of what can be read like a table."""
     names = [*found.get_table_names(schema), *found.get_view_names(schema)]
     return names + found.get_materialized_view_names(schema) if found.dialect.name == "postgresql" else names
-
-
-def _others(found: Inspector) -> list[str]:
-    """Return the schemas that have to be named."""
-    own = {found.default_schema_name, "main", "information_schema"}
-    return [name for name in found.get_schema_names() if name not in own]
 
 
 def _refuse_types(table: Table, settings: TicketSettings, *, dated: bool) -> None:
@@ -254,6 +262,14 @@ def _refuse_types(table: Table, settings: TicketSettings, *, dated: bool) -> Non
         raise ConfigError(
             f"of {settings.table!r}, column {'; column '.join(wrong)}; map another column, or a view that casts it"
         )
+
+
+def _counted(column: str, values: Sequence[str]) -> str:
+    """Say how a view makes dates of seconds or milliseconds since 1970; nothing where that is not what they are."""
+    if not all(re.fullmatch(r"\d{9,10}(\.\d+)?|\d{12,13}", value) for value in values):
+        return ""
+    seconds = f'"{column}" / 1000' if len(values[0].partition(".")[0]) > len("1758362400") else f'"{column}"'
+    return f": SELECT …, datetime({seconds}, 'unixepoch') AS \"{column}\" …"
 
 
 def _listed(names: Sequence[str]) -> str:

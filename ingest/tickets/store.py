@@ -81,7 +81,7 @@ class TicketStore:
             self._url, settings, self._zone
         )
         try:
-            with engines.starting(self._held.engine, self._url) as connection:
+            with engines.starting(self._held.engine, self._url, settings) as connection:
                 self._shape = self._held.shape(connection)
                 # A database that goes away later still leaves the questions' names known.
                 self._names = self._read_names(connection)
@@ -267,7 +267,7 @@ class TicketStore:
                 "where Twohop writes nothing; take the file out of tickets.csv, or unset both to import files"
             )
         report = self._held.import_csv(path, now, anew=anew)
-        with engines.starting(self._held.engine, self._url) as connection:
+        with engines.starting(self._held.engine, self._url, self.settings) as connection:
             self._shape = self._held.shape(connection, self._shape)
         return report
 
@@ -275,8 +275,8 @@ class TicketStore:
     def _reading(self) -> Iterator[Connection]:
         """Read one consistent state with the settings that belong to it: others may have imported."""
         if self.away:
-            raise TicketsUnavailable(engines.AWAY)
-        with engines.reading(self._held.engine) as connection:
+            raise TicketsUnavailable(engines.AWAY, "it did not answer at the start; start again when it does")
+        with engines.reading(self._held.engine, self.settings) as connection:
             self._shape = self._held.shape(connection, self._shape)
             yield connection
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import gc
+import re
 import shutil
+import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import MetaData, inspect, text
+from sqlalchemy import MetaData, inspect, make_url, text
 from sqlmodel import SQLModel
 from typer.testing import CliRunner
 
 from bot.cli import app
 from bot.store import Inbox, Store
 from bot.store.state import STATE, VERSION_TABLE, engine_of, opened
-from ingest.embed import Embedder
+from ingest.embed import Embedder, SentenceTransformerEmbedder
 from ingest.errors import ConfigError
 from ingest.runs import Runs
 from tests.desks import prepared, small_settings
@@ -227,9 +230,86 @@ def test_postgresql_is_named_as_people_name_it(postgres_url: str, scheme: str) -
 
 
 def test_a_database_that_does_not_answer_is_named_without_its_password() -> None:
-    with pytest.raises(ConfigError, match=r"DATABASE_URL cannot be used.*127\.0\.0\.1") as refused:
+    with pytest.raises(ConfigError, match=r"DATABASE_URL, .* cannot be used.*127\.0\.0\.1") as refused:
         opened("postgres://bot:secret@127.0.0.1:9/state")
     assert "secret" not in str(refused.value)
+
+
+@contextmanager
+def only_read(url: str) -> Iterator[str]:
+    """Make a state that is up to date one that can only be read, and yield what reaches it so."""
+    address = make_url(url)
+    if url.startswith("sqlite"):
+        file = Path(address.database or "")
+        with closing(sqlite3.connect(file)) as whole:
+            whole.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        held = bytearray(file.read_bytes())
+        # What writes this version of the format is newer than SQLite, which then only reads it; a test may run as root.
+        held[18] = 9
+        file.write_bytes(held)
+        yield url
+        return
+    role = f"twohop_reader_{uuid.uuid4().hex[:8]}"
+    run_script(
+        url,
+        f"CREATE ROLE {role} LOGIN PASSWORD 'hidden'; GRANT USAGE ON SCHEMA public TO {role}; "
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role};",
+    )
+    try:
+        yield address.set(username=role, password="hidden").render_as_string(hide_password=False)
+    finally:
+        run_script(url, f"DROP OWNED BY {role}; DROP ROLE {role};")
+
+
+def test_a_state_that_can_only_be_read_is_refused_at_the_start_and_by_the_doctor(
+    database_url: str, tmp_path: Path
+) -> None:
+    opened(database_url).dispose()
+    with only_read(database_url) as url:
+        with pytest.raises(ConfigError) as refused:
+            opened(url)
+        environ = {"DATABASE_URL": url, "TWOHOP_DATA": str(tmp_path / "data")}
+        told = CliRunner().invoke(app, ["doctor"], env=environ).output
+        asked = CliRunner().invoke(app, ["ask", "How long is the refund window?"], env=environ)
+    assert re.search(
+        r"permission denied for table \w+; .*GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES|"
+        r"readonly database; see that whoever runs Twohop may write the file",
+        said := str(refused.value),
+    ), said
+    assert "database.db" in said or "of DATABASE_URL, 'postgresql" in said
+    assert isinstance(asked.exception, ConfigError)
+    (line,) = [line for line in told.splitlines() if " state database: " in line]
+    assert line.startswith("FAIL")
+    assert "hidden" not in said + told
+
+
+def test_a_state_that_loses_its_right_to_write_is_not_well_and_no_account_is_named(database_url: str) -> None:
+    opened(database_url).dispose()
+    store = Store(database_url)
+    store.prove()
+    store.close()
+    with only_read(database_url) as url:
+        store.engine = engine_of(url)
+        with pytest.raises(ConfigError, match=r"permission denied|readonly database") as unwell:
+            store.prove()
+        store.close()
+    assert not re.search("twohop_reader|hidden|://", str(unwell.value))
+
+
+def test_a_state_that_cannot_be_reached_is_the_state_databases_matter_alone(tmp_path: Path) -> None:
+    settings = small_settings(tmp_path, {"a.md": "# A\n\nText."})
+    prepared(settings, SentenceTransformerEmbedder(settings.embedding)).close()
+    environ = {
+        "DATABASE_URL": "postgresql://bot:hidden@127.0.0.1:9/state",
+        "TWOHOP_DATA": str(settings.data),
+        "TWOHOP_SOURCES__PATHS": f'["{tmp_path / "docs"}"]',
+    }
+    lines = CliRunner().invoke(app, ["doctor"], env=environ).output.splitlines()
+    failed = [line for line in lines if line.startswith("FAIL")]
+    assert len(failed) == 1, failed
+    assert re.match(r"FAIL  state database: .*DATABASE_URL.*127\.0\.0\.1.*check that it runs", failed[0])
+    assert [line for line in lines if line.startswith("ok    index: 1 documents")]
+    assert "hidden" not in "\n".join(lines)
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:x?mode=memory&uri=true"])
