@@ -13,6 +13,7 @@ from typing import Literal
 
 from bot.evidence import Evidence
 from bot.types import Route
+from ingest.atoms import codes
 from ingest.words import mentions, stems, words
 
 Meta = Literal["prompt", "greeting", "thanks", "help", "sources", "summary", "goodbye", "about"]
@@ -175,6 +176,35 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
 }
 
 
+_PEOPLE = r"(?:customers?|clients?|shops?|accounts?|companies|buyers?|agents?|assignees?|colleagues?|who)"
+_LISTED = re.compile(
+    # Customers with a number of tickets, and customers counted.
+    rf"^(?!(?:do|does|can|could|may|is|are|should|must|will|would|if)\b).*\b{_PEOPLE} (?:"
+    r"(?:\w+ ){0,5}?(?:(?:more|fewer|less) than|over|under|at least|at most|exactly|only|\w+ or more) (?:\w+ ){1,4}?"
+    r"(?:tickets?|cases?|requests?|claims?)\b|.*\b(?:more than|at least) (?:once|twice)\b|.*\b(?:in total|altogether|overall)\b)"
+    rf"|\bhow many (?:\w+ ){{0,3}}{_PEOPLE} are (?:there|on|in|from|with)\b"
+    r"|\bhow many (?:\w+ ){1,4}ones\b|\b(?:any|did \w+ (?:not )?\w+) (?:\w+ ){0,2}(?:tickets|cases)(?! (?:in|where)\b)"
+    r"|\bwho did we (?:not )?(?:answer|reply|respond|refund|help)\b"
+    # Tickets named as a list's head is: "cases where a return was requested".
+    r"|^(?!(?:do|does|did|is|are|can|may|how|when|why|where|will|would|should|have|has|in|for|if|most|some|please)\b)"
+    r"(?:\w+ ){0,3}?(?:tickets|cases|incidents)(?: (?!in which)(?:where|whose|who|that|with|without|of|from|by|not|no|nobody|still|we|since|before|in|closed|open)\b|$)"
+    r"(?!.*\b(?:what|how|can|may|should) (?:we|i|they|you|happens|do|does|is|are|the)\b)"
+)
+"""Further ways to ask for a list or a count."""
+_MET = re.compile(
+    r"\bwho(?: else)? (?:has|have) (?:\w+ ){0,2}?(?:had|got|gotten|hit|seen|met|reported|run into|experienced|encountered|complained)\b"
+    r"|\bwho else (?:\w+ ){0,2}?(?:had|has|got|gets|hit|saw|sees|met|reported|ran into|runs into|experienced|encountered|complained)\b"
+    r"|\b(?:has|have|did|does) (?:anyone|anybody|someone|somebody|any (?:customer|client|shop)|(?:any )?other (?:customers|clients|shops))(?: else)? "
+    r"(?:\w+ ){0,2}?(?:had|have|got|get|hit|seen|see|met|meet|reported|report|run into|experienced|encountered|encounter|complained|complain)\b"
+)
+"""Who met something: the tickets that name its code, else those that resemble it."""
+_ITS_PROBLEM = re.compile(r"\b(?:of|as|on|in|like) \w+ \d+|\b(?:tickets?|cases?) (?:\w+ )?\d")
+"""The code is a ticket's number: "the problem of TCK-4849"."""
+_OBJECT = re.compile(
+    r"\b(?:for|to|on|in) (?:\w+ ){0,3}?(?:tickets|cases)\b|^how (?:fast|soon|quickly) .*?(?:tickets|cases)\b"
+)
+"""Tickets that a rule is about: "the first response for urgent tickets"."""
+
 STATE = re.compile(
     r"\balready\b(?! (over|too|late|past|expired|lapsed|out))|"
     r"\b(has|have|was|were) (\S+ ){1,6}?(been )?(paid|refunded|reimbursed|credited|sent|returned|shipped|delivered|resolved|fixed|solved|"
@@ -197,6 +227,13 @@ def asks(text: str) -> frozenset[Ask]:
     """Return what kinds of thing the words ask for; none is common and means a look-up in the documents."""
     plain = " ".join(words(text))
     found = frozenset(ask for ask, pattern in _ASKS.items() if pattern.search(plain))
+    if _LISTED.search(plain):
+        found |= {"aggregate"}
+    elif found & {"compare", "rule"} and not _ASKS["aggregate"].search(_OBJECT.sub(" ", plain)):
+        found -= {"aggregate"}
+    if _MET.search(plain):
+        by_code = codes(text) and not _ITS_PROBLEM.search(plain)
+        found = found - {"rule"} | {"aggregate" if by_code else "similar"}
     if found & {"rule", "field"} and STATE.search(plain) and not _TIMED.search(plain):
         return found - {"rule"} | {"field"}
     return found

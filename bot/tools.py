@@ -6,6 +6,7 @@ free text; a question about one case never reads another customer's tickets unle
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ from bot.types import Budget, EvidenceItem, Gazetteer, Question, Step, Tool, Too
 from ingest.atoms import atoms, resolve_date
 from ingest.dates import Calendar, deadline, format_date, format_duration
 from ingest.errors import TicketsUnavailable, TwohopError
-from ingest.tickets import TicketFilter, TicketStore
+from ingest.tickets import TicketFilter, TicketPage, TicketStore
 from ingest.types import Arm, Ticket, Unit, Where
 from ingest.words import words
 
@@ -107,6 +108,9 @@ class FindTickets(Arguments):
     limit: Annotated[int, Field(ge=1, le=50)] = 10
     count_by: str | None = None
     """customer, status, priority, assignee or a facet."""
+    at_least: Annotated[int | None, Field(ge=1)] = None
+    """With count_by: only values with so many tickets ("customers with more than 2 tickets" is 3)."""
+    at_most: Annotated[int | None, Field(ge=1)] = None
 
 
 class ComputeDeadline(Arguments):
@@ -379,10 +383,9 @@ class Toolbox:
         said = described(asked)
         reading = read(self._standalone, self._names, self._question.now.date())
         unused = reading.unused(asked)
-        people = page.counts if arguments.count_by in ("customer", "assignee") else {}
-        among = f", {len(people)} {arguments.count_by}{'' if len(people) == 1 else 's'}" if people else ""
-        lines = [f"Tickets ({said or 'all'}): {page.total} found{among}"]
-        lines += [f"{name or '(none)'}: {count}" for name, count in page.counts.items()]
+        lines = [await self._head(filters, page, asked, unused)]
+        lines += [f"{name or '(none)'}: {count}" for name, count in list(page.counts.items())[:_COUNTS]]
+        lines += [f"(other values): {len(page.counts) - _COUNTS}"] if len(page.counts) > _COUNTS else []
         lines += [
             " | ".join(
                 part
@@ -419,6 +422,24 @@ class Toolbox:
         hint = f"; not used as a filter: {', '.join(unused)}" if unused else ""
         return Result(_list([item]) + hint, (item,))
 
+    async def _head(
+        self, filters: TicketFilter, page: TicketPage, asked: Mapping[str, Any], unused: Sequence[str]
+    ) -> str:
+        """Write what was counted, what it is not narrowed by, and the number: whoever stops reading there is not misled."""
+        people = page.counts if filters.count_by in ("customer", "assignee") else {}
+        among = f", {len(people)} {filters.count_by}{'' if len(people) == 1 else 's'}" if people else ""
+        found = f"{page.total} found{among}"
+        if filters.text and not page.total:
+            # A word that no ticket holds may be no word of tickets at all.
+            all_ = await self._store(
+                lambda: self._tickets.find(dataclasses.replace(filters, text=None), self._readers)
+            )
+            asked = {name: value for name, value in asked.items() if name != "text"}
+            texts = [filters.text] if isinstance(filters.text, str) else filters.text
+            said = " or ".join(f"“{text.strip(chr(34))}”" for text in texts)
+            found = f"0 found with {said} in their text; {all_.total} without that condition"
+        return f"Tickets ({described(asked) or 'all'}{_not_narrowed(unused)}): {found}"
+
     def _deadline(self, arguments: ComputeDeadline) -> Result:
         """Compute only from values that stand in the evidence or the question: an invented 45 days is no input."""
         day = arguments.start.date() if isinstance(arguments.start, datetime) else arguments.start
@@ -450,6 +471,17 @@ class Toolbox:
             )
         )
         return Result(_list([item]), (item,))
+
+
+_COUNTS = 50
+"""Values whose counts are shown, the commonest."""
+
+
+def _not_narrowed(unused: Sequence[str]) -> str:
+    """Say what a list is not narrowed by, and why where it is a rule."""
+    said = ", ".join(f"“{word}”" for word in unused)
+    rule = ", which a rule decides case by case" if any("rule" in asks(word) for word in unused) else ""
+    return f"; not narrowed by {said}{rule}" if said else ""
 
 
 _PAST = frozenset(

@@ -23,6 +23,8 @@ def described(arguments: Mapping[str, Any]) -> str:
             said.append(f"{'with' if bare == 'has' else 'without'} {_or(value, ' and ')} {days}".rstrip())
         elif bare == "count_by":
             said.append(f"counted by {value.replace('_', ' ')}")
+        elif name in ("at_least", "at_most"):
+            said.append(f"{name.replace('_', ' ')} {value} each")
         else:
             said.append(f"{bare} {no}{_or(value)}")
     for name in ("opened", "updated"):

@@ -84,10 +84,23 @@ PRONOUN = re.compile(
 )
 WHOSE = bag("me my own mine mi mis assigned to")
 """The words of it that restrict: "my open tickets"."""
+ONCE: Mapping[str, int] = {"un": 1, "una": 1, "once": 1, "twice": 2}
+_AMOUNT = r"\d+|one|two|three|four|five|ten|una?|uno|dos|tres"
+_WAY = "more than|over|fewer than|less than|under|at least|at most|exactly|only|mas de|menos de|al menos"
 HAVING = re.compile(
-    r"\b(?:(?:more|fewer|less) than|at least|at most|exactly|mas de|menos de|al menos) (?:\d+|one|two|three|four|five|ten|un|una|uno|dos|tres)"
-    r"(?= (?:\w+ )?(?:tickets?|cases?|requests?|claims?|casos?)\b)"
+    rf"\b(?:(?P<way>{_WAY}) (?P<n>{_AMOUNT})|(?P<n_or>{_AMOUNT}) or (?P<way_or>more|fewer|less))"
+    r"(?= (?:\w+ ){0,3}?(?:tickets?|cases?|requests?|claims?|casos?)\b)"
+    rf"|\b(?P<way_often>{_WAY}) (?P<often>once|twice)\b"
 )
+"""How many tickets a customer must have: "more than two cases"."""
+BOUNDS: Mapping[str, tuple[int | None, int | None]] = {
+    **dict.fromkeys(("more than", "over", "mas de"), (1, None)),
+    **dict.fromkeys(("fewer than", "less than", "under", "menos de"), (None, -1)),
+    **dict.fromkeys(("at least", "al menos", "more"), (0, None)),
+    **dict.fromkeys(("at most", "fewer", "less"), (None, 0)),
+    **dict.fromkeys(("exactly", "only"), (0, 0)),
+}
+"""What to add to the number said for the least and for the most."""
 WHO_MOST = re.compile(r"\bwho\b.*\b(?:most|fewest|least|busiest)\b|\bquien\b.*\bmas\b|\bbusiest\b")
 ABOUT = re.compile(
     r"\b(?<!what )(?<!how )(?:about|mention(?:s|ed|ing)?|regarding|concerning|contain(?:s|ing)?|relat(?:ed|ing) to|with the words?|"

@@ -15,6 +15,7 @@ from bot.filters.meant import same_customer
 from bot.filters.phrases import (
     ABOUT,
     AUXILIARIES,
+    BOUNDS,
     COMPARED,
     COUNT,
     DONE,
@@ -24,6 +25,7 @@ from bot.filters.phrases import (
     HAVING,
     LIMIT,
     NEAR,
+    ONCE,
     OPENED,
     ORDERS,
     PLAIN,
@@ -50,6 +52,7 @@ KINDS: Mapping[str, str] = {
     **{f"not_{name}": name for name in ("customer", "status", "priority", "assignee", "facets", "text")},
     "limit": "order",
     "lacks": "has",
+    **dict.fromkeys(("at_least", "at_most"), "amount"),
 }
 """Arguments that are read as one kind of filter."""
 
@@ -96,6 +99,7 @@ class Reader:
         self._having()
         self._people(whole=True)
         self._counted()
+        self._amount()
         self._flags()
         self._actions()
         self._values()
@@ -242,8 +246,8 @@ class Reader:
                 self._take(places, "order")
 
     def _having(self) -> None:
-        """Take what restricts and no filter can express: how many tickets, "that customer", whose."""
-        rows = [*HAVING.finditer(self._folded), *same_customer(self._text, self._names)]
+        """Take what restricts and no filter can express: "that customer", whose."""
+        rows = same_customer(self._text, self._names)
         places = [i for match in rows for i in self._inside(*match.span())]
         places += [
             i
@@ -321,6 +325,29 @@ class Reader:
             self.filters.setdefault("count_by", "customer")
         if "count_by" not in self.filters and WHO_MOST.search(self._folded):
             self.filters["count_by"] = "assignee"
+
+    def _amount(self) -> None:
+        """Read how many tickets a customer or colleague must have: "customers with more than two tickets"."""
+        for match in HAVING.finditer(self._folded):
+            places = self._inside(*match.span())
+            if not self._free(places):
+                continue
+            for name in ("customer", "assignee"):
+                if any(mentions(self._text[: match.start()], FIELDS[name])):
+                    self.filters.setdefault("count_by", name)
+            said = match["n"] or match["n_or"] or match["often"]
+            number = ONCE.get(said) or int(NUMBERS.get(said, said))
+            least, most = BOUNDS[match["way"] or match["way_or"] or match["way_often"]]
+            bounds = {
+                name: number + more
+                for name, more in (("at_least", least), ("at_most", most))
+                if more is not None and number + more > 0
+            }
+            if "count_by" in self.filters and bounds:
+                self.filters |= bounds
+                self._take(places, "amount")
+            else:
+                self._take(places, "?")
 
     def _actions(self) -> None:
         """Read the declared actions and events: that they took place ("refund requests") or not ("no reply yet")."""

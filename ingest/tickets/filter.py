@@ -9,7 +9,7 @@ from datetime import time as clock
 from typing import Any, Literal, assert_never
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import ColumnElement, FromClause, String, and_, case, func, not_, or_, true
+from sqlalchemy import ColumnElement, FromClause, String, and_, case, func, not_, or_, select, true
 
 from ingest.errors import TwohopError
 from ingest.tickets.names import Known, named, valued
@@ -78,11 +78,18 @@ class TicketFilter:
     """1 to 50."""
     count_by: str | None = None
     """A facet, or customer, status, priority or assignee."""
+    at_least: int | None = None
+    """With `at_most`: how many matching tickets a value of `count_by` must have to be counted; 1 or more."""
+    at_most: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a limit outside 1 to 50, and days of nothing."""
+        """Refuse a limit outside 1 to 50, and days or numbers of nothing."""
         if not 1 <= self.limit <= _MOST:
             raise TwohopError(f"limit {self.limit!r} is not between 1 and {_MOST}")
+        if (self.at_least or self.at_most) and not self.count_by:
+            raise TwohopError(
+                "at_least and at_most are numbers of tickets by a field; name it under count_by"
+            )
         if (self.has_from or self.has_to) and not self.has:
             raise TwohopError("has_from and has_to are the days of an action; name it under has")
 
@@ -101,6 +108,21 @@ def conditions(
     filters: TicketFilter, shape: Shape, known: Known, zone: ZoneInfo
 ) -> Iterator[ColumnElement[bool]]:
     """Yield what a row must fulfil; raises TwohopError for names and values that no ticket has."""
+    stated = tuple(_stated(filters, shape, known, zone))
+    yield from stated
+    if filters.count_by and (filters.at_least or filters.at_most):
+        column = shape.rows.c[shape.countable(filters.count_by)]
+        many = select(column).where(and_(column != "", *stated)).group_by(column)
+        if filters.at_least:
+            many = many.having(func.count() >= filters.at_least)
+        if filters.at_most:
+            many = many.having(func.count() <= filters.at_most)
+        yield column.in_(many)
+
+
+def _stated(
+    filters: TicketFilter, shape: Shape, known: Known, zone: ZoneInfo
+) -> Iterator[ColumnElement[bool]]:
     rows = shape.rows
     fixed: tuple[tuple[str, Values, Values, Sequence[str]], ...] = (
         ("customer", filters.customer, filters.not_customer, known.customers),

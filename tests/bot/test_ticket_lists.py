@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
 import pytest
 
+from bot.app import Desk
 from bot.config import WordSettings
 from bot.filters import read
-from bot.types import Gazetteer
+from bot.gate import asks
+from bot.types import Gazetteer, PastTurn
+from tests.desks import answer, prepared, small_settings
+from tests.fakes import HashingEmbedder
 
 TODAY = date(2026, 9, 26)
 ALBARAN = Gazetteer(
@@ -130,3 +135,99 @@ def test_a_facet_of_true_and_false_is_said_by_its_name(text: str, filters: dict[
 )
 def test_a_fields_name_beside_its_value_is_no_word_to_look_for(text: str, filters: dict[str, Any]) -> None:
     assert read(text, NORDKAP, TODAY).filters == filters
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A small desk: six cases of three customers, whose numbers have two digits."""
+    columns = "number customer tier is_vip status priority subject opened_at delivered_on first_reply_on"
+    rows = [
+        "71,Nordkap Outdoor,Gold,true,open,urgent,Machine drips,2026-03-02,2026-02-10,2026-03-03",
+        "72,Nordkap Outdoor,Gold,true,closed,low,Grinder shows E-4402,2026-03-20,2026-02-10,",
+        "73,Nordkap Outdoor,Silver,false,open,low,Wrong lid,2026-04-01,2026-03-10,2026-04-02",
+        "74,Bela Vista,Silver,false,closed,urgent,Lamp is out,2026-05-05,2026-04-10,",
+        "75,Bela Vista,Silver,true,open,urgent,Pump shows E-4402,2026-06-06,2026-05-10,2026-06-08",
+        "76,Quill and Co,Gold,false,open,urgent,Hose is short,2026-07-07,2026-06-10,",
+    ]
+    named = [dict(zip(columns.split(), row.split(","), strict=True)) for row in rows]
+    texts = {
+        "terms.md": "# Gold terms\n\nA Gold customer may return the machine within 30 days of delivery.\n"
+    }
+    settings = small_settings(tmp_path_factory.mktemp("lists"), texts, named)
+    tickets = settings.tickets.model_copy(
+        update={
+            "prefixes": ("C-",),
+            "number_pattern": r"\d{1,6}",
+            "facets": {"tier": "tier", "is_vip": "is_vip"},
+            "events": {"delivery": "delivered_on"},
+            "actions": {"first reply": "first_reply_on"},
+        }
+    )
+    made = prepared(settings.model_copy(update={"tickets": tickets}), HashingEmbedder())
+    yield made
+    made.close()
+
+
+async def head(desk: Desk, text: str, *history: PastTurn) -> str:
+    """Return the first line of the answer, which is what people read."""
+    return (await answer(desk, text, history=history)).text.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("How many cases were never answered?", "Tickets (without first reply): 3 found [1]"),
+        ("How many non-VIP cases are open?", "Tickets (status open, is vip not true): 2 found [1]"),
+        (
+            "How many cases were closed in March?",
+            "Tickets (status closed; not narrowed by “between 1 March 2026 and 31 March 2026”): 2 found [1]",
+        ),
+        (
+            "Which customers have more than one case?",
+            "Tickets (counted by customer, at least 2 each): 5 found, 2 customers [1]",
+        ),
+        (
+            "How many open zebra cases are there?",
+            "Tickets (status open): 0 found with “zebra” in their text; 4 without that condition [1]",
+        ),
+        (
+            "Which Silver cases missed the SLA?",
+            "Tickets (tier Silver; not narrowed by “missed the SLA”, which a rule decides case by case): 3 found [1]",
+        ),
+    ],
+)
+async def test_the_first_line_says_what_its_number_counts(desk: Desk, text: str, first: str) -> None:
+    assert await head(desk, text) == first
+
+
+async def test_only_values_with_so_many_tickets_are_counted(desk: Desk) -> None:
+    answered = await answer(desk, "Which customers have more than one case?")
+    assert "- Nordkap Outdoor: 3 [1]\n- Bela Vista: 2 [1]" in answered.text
+    assert "Quill" not in answered.text
+    assert answered.shape == "answered"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("first response for urgent tickets: Team vs Enterprise", {"compare"}),
+        ("How fast must we answer urgent tickets on Team?", {"rule"}),
+        ("What is the deadline for open cases?", {"rule", "field"}),
+        ("who has had ALB-4402?", {"aggregate"}),
+        ("who else ran into it", {"similar"}),
+        ("has anyone reported ALB-4402", {"aggregate"}),
+        ("Did anybody else report the problem of TCK-4849?", {"similar"}),
+        ("When was the machine on case 77 delivered?", {"field"}),
+        (
+            "cases where a return was requested in March 2026 by Gold customers in the EU",
+            {"aggregate"},
+        ),
+        ("Are there any cases in which a refund is refused?", {"rule"}),
+        ("Do customers with at least 10 seats in total get a discount?", set()),
+        ("customers on team in total", {"aggregate"}),
+        ("how many urgent ones since may", {"aggregate"}),
+        ("who did we answer in March?", {"aggregate"}),
+    ],
+)
+def test_a_list_is_told_from_a_rule_about_tickets(text: str, wanted: set[str]) -> None:
+    assert asks(text) == wanted
