@@ -27,11 +27,15 @@ from typer.testing import CliRunner
 from bot.app import Desk, build
 from bot.cli import app
 from bot.config import Settings
+from bot.health import looks
+from bot.metrics import Metrics
 from bot.sample import sample as folder
+from bot.store import Inbox
 from bot.store.state import opened as state
 from ingest.config import CalendarSettings, SourceSettings, TicketSettings
 from ingest.embed import Embedder
-from ingest.errors import ConfigError, TicketImportError, TicketsUnavailable, TwohopError
+from ingest.errors import ConfigError, DatabaseAway, TicketImportError, TicketsUnavailable, TwohopError
+from ingest.runs import Runs
 from ingest.sources import Failed
 from ingest.tickets import TicketFilter, TicketStore
 from ingest.tickets.dialects import Postgresql, Sqlite, refuse_writes
@@ -384,19 +388,111 @@ def test_a_file_of_ours_that_cannot_be_opened_is_named_by_its_path(tmp_path: Pat
 @pytest.mark.postgres
 def test_an_account_that_may_not_read_is_told_the_grants_that_it_needs(postgres_url: str) -> None:
     company = Company(postgres_url)
-    company.fill([case(4812)])
-    role = f"twohop_stranger_{uuid.uuid4().hex[:8]}"
+    company.run('CREATE SCHEMA "Desk"')
+    company.fill([case(4812)], '"Desk"."Cases"')
+    role = f"Twohop-{uuid.uuid4().hex[:8]}"
     url = make_url(company.url).set(username=role).render_as_string(hide_password=False)
-    company.run(f"CREATE ROLE {role} LOGIN")
+    company.run(f'CREATE ROLE "{role}" LOGIN')
+    settings = company.settings(table="Desk.Cases")
     try:
-        for granted in ("", f"GRANT USAGE ON SCHEMA desk TO {role}"):
-            company.run(*filter(None, [granted]))
-            with pytest.raises(ConfigError, match=f"GRANT USAGE ON SCHEMA .* TO {role}; GRANT SELECT ON"):
-                TicketStore(url, company.settings(), CalendarSettings())
-        company.run(f"GRANT SELECT ON desk.cases TO {role}")
-        TicketStore(url, company.settings(), CalendarSettings()).close()
+        for granted in ("SELECT 1", f'GRANT USAGE ON SCHEMA "Desk" TO "{role}"'):
+            company.run(granted)
+            with pytest.raises(
+                ConfigError, match=r"permission denied for .*GRANT USAGE ON SCHEMA"
+            ) as refused:
+                TicketStore(url, settings, CalendarSettings())
+        company.run(*str(refused.value).partition("'Desk.Cases': ")[2].split("; "))
+        store = TicketStore(url, settings, CalendarSettings())
+        assert store.get("4812", SUPPORT) is not None
+        store.close()
+    finally:
+        company.run(f'DROP OWNED BY "{role}"', f'DROP ROLE "{role}"')
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("said", ["desk.cases", "Cases", "DESK.Case", "public.Cases"])
+def test_a_table_in_another_schema_or_case_is_named_and_may_be_quoted(postgres_url: str, said: str) -> None:
+    company = Company(postgres_url)
+    company.run('CREATE SCHEMA "Desk"')
+    company.fill([case(4812)], '"Desk"."Cases"')
+    with pytest.raises(ConfigError, match=r"no table or view '.*'.*there are Desk\.Cases"):
+        TicketStore(company.url, company.settings(table=said), CalendarSettings())
+    store = TicketStore(company.url, company.settings(table='"Desk"."Cases"'), CalendarSettings())
+    assert store.get("4812", SUPPORT) is not None
+    store.close()
+
+
+def test_what_the_matter_is_while_it_runs_is_said_with_its_kind_and_its_step_and_no_name(
+    company: Company, small: Desk
+) -> None:
+    inbox, runs = Inbox(small.store.engine, "test", 30), Runs(small.store.engine, "test", 30)
+    look = looks(small, inbox, runs, Metrics())["ticket database"]
+    assert look().ok
+    company.run(f"ALTER TABLE {company.table} RENAME COLUMN tier TO level")
+    with pytest.raises(TicketsUnavailable, match="as it is set up; whoever runs Twohop") as changed:
+        look()
+    assert re.search(
+        rf"not what the settings say: .*tier.*; mend '{company.table}', or what \[tickets\].*doctor",
+        changed.value.reason,
+    )
+    assert "at the moment" not in changed.value.reason
+    assert "SELECT" not in changed.value.reason
+
+
+@pytest.mark.postgres
+def test_a_right_that_is_taken_away_while_it_runs_is_said_without_the_account(postgres_url: str) -> None:
+    company = Company(postgres_url)
+    company.fill([case(4812)])
+    role = f"twohop_reader_{uuid.uuid4().hex[:8]}"
+    company.run(
+        f"CREATE ROLE {role} LOGIN",
+        f"GRANT USAGE ON SCHEMA desk TO {role}",
+        f"GRANT SELECT ON desk.cases TO {role}",
+    )
+    url = make_url(company.url).set(username=role).render_as_string(hide_password=False)
+    try:
+        store = TicketStore(url, company.settings(), CalendarSettings())
+        company.run(f"REVOKE SELECT ON desk.cases FROM {role}")
+        with pytest.raises(TicketsUnavailable) as refused:
+            store.get("4812", SUPPORT)
+        store.close()
     finally:
         company.run(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+    assert refused.value.reason.startswith(
+        "its account may not read: permission denied for table cases; grant SELECT on"
+    )
+    assert role not in refused.value.reason
+
+
+@pytest.mark.postgres
+def test_a_view_that_is_too_slow_for_the_start_names_the_setting_and_the_view(postgres_url: str) -> None:
+    company = Company(postgres_url)
+    company.fill([case(4812)])
+    company.run("CREATE VIEW desk.slow AS SELECT c.* FROM desk.cases c, pg_sleep(60)")
+    with pytest.raises(
+        DatabaseAway, match=r"statement timeout; .*timeout_seconds \(0.2 s\): see what 'desk.slow' waits for"
+    ):
+        TicketStore(company.url, company.settings(table="desk.slow", timeout_seconds=0.2), CalendarSettings())
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("value", "made"), [("1758362400", '"changed"'), ("1758362400123", '"changed" / 1000')]
+)
+def test_seconds_since_1970_are_told_the_view_that_makes_dates_of_them(
+    company: Company, opened: Callable[..., TicketStore], value: str, made: str
+) -> None:
+    company.fill([case(4812, changed=value)], changed="integer")
+    with pytest.raises(ConfigError, match=r"holds no dates.*or a view that makes dates of it") as refused:
+        opened()
+    view = f"""SELECT …, datetime({made}, 'unixepoch') AS "changed" …"""
+    assert view in str(refused.value)
+    names = ", ".join(f'"{name}"' for name in case(4812) if name != "changed")
+    company.run(f"CREATE VIEW dated AS {view.replace('…', names, 1).replace(' …', ' FROM cases')}")
+    found = opened(table="dated").get("4812", SUPPORT)
+    assert found is not None
+    assert found.updated_at is not None
+    assert found.updated_at.year == 2025
 
 
 @pytest.mark.parametrize(
@@ -716,20 +812,26 @@ def test_a_server_that_stops_or_hangs_is_unavailable_and_is_reached_again_afterw
 
 
 @pytest.mark.postgres
-def test_an_account_that_could_write_is_warned_of_with_the_grants_that_are_enough(postgres_url: str) -> None:
+@pytest.mark.parametrize("table", ["desk.cases", '"Desk of ours"."Cases"'])
+def test_an_account_that_could_write_is_warned_of_with_the_grants_that_are_enough(
+    postgres_url: str, table: str
+) -> None:
     company = Company(postgres_url)
-    company.fill([case(4812)])
-    store = TicketStore(company.url, company.settings(), CalendarSettings())
+    company.run('CREATE SCHEMA "Desk of ours"')
+    company.fill([case(4812)], table)
+    settings = company.settings(table=table)
+    store = TicketStore(company.url, settings, CalendarSettings())
     (warning,) = store.warnings()
     store.close()
     role = f"twohop_reader_{uuid.uuid4().hex[:8]}"
-    grants = warning.partition(": ")[2].replace("'…'", "'secret'").replace("twohop", role)
+    grants = warning.partition(": ")[2].replace("'…'", "'secret'").replace("twohop_tickets", role)
+    assert "GRANT CONNECT ON DATABASE" in grants
     company.run(*(line for line in grants.split("; ")))
     try:
         url = (
             make_url(company.url).set(username=role, password="secret").render_as_string(hide_password=False)
         )
-        store = TicketStore(url, company.settings(), CalendarSettings())
+        store = TicketStore(url, settings, CalendarSettings())
         assert store.warnings() == ()
         assert store.get("4812", SUPPORT) is not None
         store.close()
@@ -746,8 +848,12 @@ def test_a_statement_that_takes_too_long_is_ended(tmp_path: Path) -> None:
         f"sqlite:///{file}", TicketSettings(table="cases", timeout_seconds=0.2), CalendarSettings()
     )
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-    with pytest.raises(TicketsUnavailable, match="took too long"), reading(store.read_engine) as connection:
+    with (
+        pytest.raises(TicketsUnavailable, match="took too long") as slow,
+        reading(store.read_engine, store.settings) as connection,
+    ):
         connection.exec_driver_sql(endless)
+    assert re.search(r"tickets.timeout_seconds \(0.2 s\): see what 'cases' waits for", slow.value.reason)
     store.close()
 
 
