@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from bot.app import Desk, indexed_roots
 from ingest.embed import Embedder
 from ingest.errors import ConfigError, IndexingError, TicketImportError
+from ingest.index import GenerationInfo, Swept
 from ingest.runs import Run, RunStopped
 from ingest.sources.roots import Root
 from ingest.sources.tickets import TicketSource
@@ -58,8 +60,11 @@ class Outcome:
     """What somebody should mend though the index holds what the sources hold."""
     unimported: tuple[str, ...] = ()
     """Ticket files that could not be read, and why; what was imported of them before is still searched."""
-    swept: tuple[str, ...] = ()
-    """Generations that a run left behind when it died."""
+    swept: Swept = field(default_factory=Swept)
+    rolled_back: frozenset[str] = frozenset()
+    """Names of the generations that were rolled back from since the run before."""
+    generation: GenerationInfo | None = None
+    """The one that answers after this run."""
     roots: tuple[Root, ...] = ()
     seconds: float = 0.0
 
@@ -78,7 +83,13 @@ class Outcome:
         """Return the report for a person."""
         yield from (report.summary() for report in self.imported)
         yield from (report.summary() for report in self.synced)
-        yield from (f"removed generation {name}, which a run left behind when it died" for name in self.swept)
+        for name in self.swept.removed:
+            why = "was rolled back from" if name in self.rolled_back else "a rebuild left behind when it died"
+            yield f"removed {name}, which {why}"
+        if self.swept.left:
+            yield f"left alone, named like generations but not ours: {', '.join(self.swept.left)}"
+        if self.swept.waiting:
+            yield f"note: {self.swept.waiting}"
         if self.recall:
             against = "" if self.compared else "; there is nothing yet to compare that with"
             yield f"golden questions: {len(self.recall)} asked, recall {fmean(self.recall.values()):.3f}{against}"
@@ -127,6 +138,9 @@ class Outcome:
                 }
                 for report in self.imported
             },
+            "generation": self.generation
+            and {"name": self.generation.name, "created_at": self.generation.created_at.isoformat()},
+            "generations": {"removed": list(self.swept.removed), "left": list(self.swept.left)},
             "golden": {id_: round(share, 4) for id_, share in self.recall.items()},
         }
 
@@ -135,7 +149,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
     """Do what was asked for and return what came of it; what goes wrong with one source is told and the rest is done.
 
     `history` are earlier runs, newest first: from them comes the recall of golden questions that an index of another
-    identity cannot be asked for. Raises RunStopped where `watch` ends the run, and other errors where nothing can be
+    identity cannot be asked for, and which rebuilds are dead; the one that runs is this one. Raises RunStopped where `watch` ends the run, and other errors where nothing can be
     indexed at all.
     """
     began = time.monotonic()
@@ -148,7 +162,9 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
     earlier: Mapping[str, float] = next(
         (run.report["golden"] for run in history if run.report.get("golden")), {}
     )
-    swept = desk.index.sweep()
+    # Only one runs at a time: whichever other one began a rebuild and did not end it is dead.
+    run = next((run.id for run in history if run.state == "running"), "")
+    swept = desk.index.sweep(run, {run.id for run in history if run.state != "running"})
     synced = [desk.forget_documents(path) for path in order.forget]
     if order.named or order.only or order.rebuild or not order.forget:
         if order.takes(TicketSource.name):
@@ -164,7 +180,7 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
         if order.rebuild:
             try:
                 rebuilt = desk.rebuild(
-                    order.named, allow_removal=order.allow_removal, earlier=earlier, watch=watch
+                    order.named, allow_removal=order.allow_removal, earlier=earlier, watch=watch, run=run
                 )
                 synced += rebuilt.reports
                 recall, compared = rebuilt.recall, rebuilt.compared
@@ -200,9 +216,19 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
         tuple(notes),
         tuple(unimported),
         swept,
+        _rolled_back(history),
+        next((one for one in desk.index.generations() if one.live), None),
         indexed_roots(desk.settings),
         time.monotonic() - began,
     )
+
+
+def _rolled_back(history: Sequence[Run]) -> frozenset[str]:
+    """Return the generations that were rolled back from since the last run that read something."""
+    rollbacks = takewhile(
+        lambda run: run.kind == "rollback", (run for run in history if run.state != "running")
+    )
+    return frozenset(run.report.get("from", "") for run in rollbacks)
 
 
 def rate(history: Sequence[Run], embedder: Embedder) -> float:

@@ -303,6 +303,7 @@ def rebuild(
     verify: Callable[[Generation], None] = lambda _: None,
     watch: Watch = UNWATCHED,
     may_shrink: Collection[str] = (),
+    run: str = "",
 ) -> tuple[SyncReport, ...]:
     """Index every source into a new generation and make it the live one; until then the old one answers.
 
@@ -310,10 +311,11 @@ def rebuild(
     Before the swap it must hold each document that was read, each arm must find what was put into it, and `verify`, which
     may search it and raises to refuse it, must be content. A source that is not listed to its end, one that lost too
     much against the live generation and is not named in `may_shrink`, a refusal or any other error leaves the live
-    generation as it is; ours are IndexingErrors. `watch` is asked a last time right before the swap.
+    generation as it is; ours are IndexingErrors. `watch` is asked a last time right before the swap. `run` is the id of
+    the index run, if it is one.
     """
     pairs = tuple(sources)
-    generation = index.rebuild()
+    generation = index.rebuild(run)
     try:
         writer = _Witnessed(generation)
         reports: list[SyncReport] = []

@@ -8,7 +8,7 @@ from typing import Any
 
 from ingest.embed import Vectors
 from ingest.errors import IndexingError
-from ingest.index import Generation, GenerationInfo, SearchIndex
+from ingest.index import Generation, GenerationInfo, SearchIndex, Swept
 from ingest.types import Arm, Chunk, Document, DocumentInfo, Rankings, Where
 
 ARMS: tuple[Arm, ...] = ("lexical", "dense", "codes")
@@ -63,8 +63,8 @@ class Faulty:
     def flush(self) -> None:
         self._index.flush()
 
-    def rebuild(self) -> Generation:
-        return self._index.rebuild()
+    def rebuild(self, run: str = "") -> Generation:
+        return self._index.rebuild(run)
 
     def generations(self) -> tuple[GenerationInfo, ...]:
         return self._index.generations()
@@ -72,8 +72,8 @@ class Faulty:
     def rollback(self) -> GenerationInfo:
         return self._index.rollback()
 
-    def sweep(self) -> tuple[str, ...]:
-        return self._index.sweep()
+    def sweep(self, run: str = "", ended: Collection[str] = ()) -> Swept:
+        return self._index.sweep(run, ended)
 
     def close(self) -> None:
         """Leave the other index open: it is somebody else's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, Self
@@ -24,6 +24,18 @@ class GenerationInfo:
     name: str
     created_at: datetime
     live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep removed, and what it left; every name is whole."""
+
+    removed: tuple[str, ...] = ()
+    """Generations of ours that nothing points to any more, named as in `GenerationInfo`."""
+    left: tuple[str, ...] = ()
+    """What is named like a generation and is not one of ours: a copy, or somebody else's."""
+    waiting: str = ""
+    """Why nothing was removed, where a rebuild of another bot is, or may be, under way."""
 
 
 class Writable(Protocol):
@@ -89,8 +101,8 @@ class SearchIndex(Writable, Protocol):
         """Return what the index holds for these readers, by title."""
         ...
 
-    def rebuild(self) -> Generation:
-        """Start a new generation beside the live one."""
+    def rebuild(self, run: str = "") -> Generation:
+        """Start a new generation beside the live one; `run` is the id of the index run that does it."""
         ...
 
     def generations(self) -> tuple[GenerationInfo, ...]:
@@ -101,10 +113,11 @@ class SearchIndex(Writable, Protocol):
         """Make the generation before the live one live again."""
         ...
 
-    def sweep(self) -> tuple[str, ...]:
-        """Remove the generations that a rebuild left behind when it died, and return their names.
+    def sweep(self, run: str = "", ended: Collection[str] = ()) -> Swept:
+        """Remove the generations that nothing points to: a rollback, or a rebuild that died, left them behind.
 
-        Does nothing while a rebuild is under way.
+        Removes nothing while a rebuild is under way; one of a run that `ended` is not. `run` is the id of the run that
+        sweeps.
         """
         ...
 

@@ -481,6 +481,7 @@ def test_a_full_disk_is_told_at_once_and_answers_go_on(real: Any) -> None:
 def test_a_removed_generation_does_not_come_back_by_a_write(real: Any) -> None:
     settings, client = real
     with ElasticIndex(settings, IDENTITY, EMBEDDER.dimensions) as index:
+        write(index, "docs:a", "zeppelin")
         generation = index.rebuild()
         client.indices.delete(index=f"{settings.prefix}-generation-2")
         with pytest.raises(IndexingError, match="gone"):
@@ -535,6 +536,114 @@ def test_somebody_else_s_index_of_our_name_is_refused_and_left_alone(real: Any) 
     with pytest.raises(IndexingError, match=r"not one of ours.*elasticsearch\.prefix"):
         ElasticIndex(settings, IDENTITY, EMBEDDER.dimensions)
     assert client.indices.exists(index=other)
+
+
+@pytest.mark.elasticsearch
+def test_an_index_named_like_the_prefix_is_told_before_anything_is_made(real: Any) -> None:
+    settings, client = real
+    settings = settings.model_copy(update={"prefix": f"{settings.prefix}-taken"})
+    client.indices.create(index=settings.prefix)
+    with ElasticIndex(settings, IDENTITY, EMBEDDER.dimensions, for_rebuild=True) as index:
+        with pytest.raises(IndexingError, match=r"another elasticsearch\.prefix, or remove that index"):
+            index.rebuild()
+        assert index.generations() == ()
+
+
+@pytest.mark.elasticsearch
+def test_a_language_that_the_server_does_not_know_is_named_with_some_that_it_does(real: Any) -> None:
+    settings, _ = real
+    settings = settings.model_copy(update={"language": "klingon"})
+    with (
+        ElasticIndex(settings, IDENTITY, EMBEDDER.dimensions) as index,
+        pytest.raises(IndexingError, match=r"elasticsearch\.language = 'klingon'.*light_spanish"),
+    ):
+        write(index, "docs:a", "zeppelin")
+
+
+@pytest.mark.elasticsearch
+def test_only_our_own_generations_are_ever_removed(real: Any) -> None:
+    settings, client = real
+    prefix = settings.prefix
+    strangers = {
+        f"{prefix}-generation-1-backup",
+        f"{prefix}-generation-7",
+        f"{prefix}-generation-generation-1",
+    }
+    with ElasticIndex(settings, IDENTITY, EMBEDDER.dimensions, keep=1) as index:
+        write(index, "docs:a", "zeppelin")
+        client.indices.put_settings(index=prefix, settings={"index.blocks.write": True})
+        client.indices.clone(index=f"{prefix}-generation-1", target=f"{prefix}-generation-1-backup")
+        client.indices.clone(index=f"{prefix}-generation-1", target=f"{prefix}-generation-8")
+        client.indices.put_settings(index=prefix, settings={"index.blocks.write": None})
+        client.indices.create(index=f"{prefix}-generation-7")
+        client.indices.create(
+            index=f"{prefix}-generation-generation-1", aliases={f"{prefix}-previous-previous-1": {}}
+        )
+        strangers |= {f"{prefix}-generation-8"}
+        for _ in range(3):
+            generation = index.rebuild()
+            write(generation, "docs:b", "submarine")
+            generation.publish()
+        index.rollback()
+        swept = index.sweep()
+        assert swept.removed == (f"{prefix}-generation-11",)
+        assert set(swept.left) == strangers
+        assert strangers <= set(client.indices.get(index=f"{prefix}-*"))
+        assert [info.name for info in index.generations()] == [f"{prefix}-generation-10"]
+
+
+@pytest.mark.elasticsearch
+def test_whoever_only_looks_or_asks_leaves_nothing_in_the_cluster(real: Any) -> None:
+    settings, client = real
+    with ElasticIndex(settings, IDENTITY, EMBEDDER.dimensions) as index:
+        assert everywhere(rank(index, "zeppelin")) == set()
+        assert index.documents(MEMBERS) == index.generations() == ()
+        index.flush()
+        index.delete("docs:a")
+        assert index.revisions("docs") == {}
+        assert not client.indices.get(index=f"{settings.prefix}*")
+        write(index, "docs:a", "zeppelin")
+        assert everywhere(rank(index, "zeppelin")) == {"docs:a#0"}
+
+
+@pytest.mark.elasticsearch
+def test_a_live_index_that_was_removed_by_hand_is_told_with_the_two_ways_back(real: Any) -> None:
+    settings, client = real
+    with ElasticIndex(settings, IDENTITY, EMBEDDER.dimensions) as index:
+        write(index, "docs:a", "zeppelin")
+        generation = index.rebuild()
+        write(generation, "docs:b", "submarine")
+        generation.publish()
+        client.indices.delete(index=f"{settings.prefix}-generation-2")
+        for ask in (lambda: index.revisions("docs"), lambda: write(index, "docs:c", "airship")):
+            with pytest.raises(IndexingError, match=r"is gone.*rollback.*--rebuild"):
+                ask()
+    with pytest.raises(IndexingError, match=r"is gone.*rollback.*--rebuild"):
+        ElasticIndex(settings, IDENTITY, EMBEDDER.dimensions)
+    with ElasticIndex(settings, IDENTITY, EMBEDDER.dimensions, for_rebuild=True) as index:
+        assert index.rollback().name == f"{settings.prefix}-generation-1"
+        assert everywhere(rank(index, "zeppelin submarine")) == {"docs:a#0"}
+
+
+@pytest.mark.elasticsearch
+def test_a_rebuild_that_died_is_cleared_at_once_by_a_run_that_knows_and_told_by_one_that_does_not(
+    real: Any,
+) -> None:
+    settings, _ = real
+    with (
+        ElasticIndex(settings, IDENTITY, EMBEDDER.dimensions, lease_seconds=3600) as index,
+        ElasticIndex(settings, IDENTITY, EMBEDDER.dimensions) as other,
+    ):
+        write(index, "docs:a", "zeppelin")
+        index.rebuild("the run that died")
+        orphan = f"{settings.prefix}-generation-2"
+        swept = other.sweep("another bot's run")
+        until = datetime.now(UTC) + timedelta(hours=1)
+        assert swept.removed == ()
+        assert orphan in swept.waiting
+        assert f"{until:%Y-%m-%d}" in swept.waiting
+        assert other.sweep("our next run", {"the run that died"}).removed == (orphan,)
+        other.rebuild("our next run").discard()
 
 
 def _document() -> Document:

@@ -238,4 +238,4 @@ def test_a_node_that_dies_in_a_rebuild_and_comes_back_has_lost_nothing(node: Nod
         generation.publish()
         whole(index, client, settings.prefix, {f"docs:{i}": 2 for i in range(60)})
         assert len(index.generations()) == 2
-        assert index.sweep() == ()
+        assert index.sweep().removed == ()

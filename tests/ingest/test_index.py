@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ingest.errors import IndexingError
+from ingest.index import Swept
 from ingest.index.sqlite import SqliteIndex
 from tests.indexes import IDENTITY, MEMBERS, everywhere, ids, rank, write
 
@@ -92,6 +94,22 @@ def test_a_rebuild_whose_process_died_is_cleaned_up_by_the_next(folder: Path) ->
         generation.publish()
         assert everywhere(rank(index, "zeppelin submarine")) == {"docs:b#0"}
     assert sorted(path.name for path in folder.glob("*.db")) == ["generation-1.db", "generation-3.db"]
+
+
+def test_only_our_own_files_are_ever_removed(folder: Path) -> None:
+    with SqliteIndex(folder, IDENTITY, keep=1) as index:
+        write(index, "docs:a", "zeppelin")
+        shutil.copy(folder / "generation-1.db", folder / "generation-1-backup.db")
+        (folder / "generation-7.db").write_text("somebody's notes")
+        (folder / "generation-8.db").touch()
+        for _ in range(2):
+            generation = index.rebuild()
+            write(generation, "docs:b", "submarine")
+            generation.publish()
+        index.rollback()
+        assert index.sweep() == Swept(("generation-10",), ("generation-1-backup.db", "generation-7.db"))
+    left = sorted(path.name for path in folder.glob("*.db"))
+    assert left == ["generation-1-backup.db", "generation-7.db", "generation-9.db"]
 
 
 def test_a_question_that_began_in_an_old_generation_ends_there(folder: Path) -> None:

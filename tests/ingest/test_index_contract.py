@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ingest.config import ElasticsearchSettings
 from ingest.errors import IdentityMismatch, IndexingError
-from ingest.index import SearchIndex
+from ingest.index import SearchIndex, Swept
 from ingest.index.elastic import ElasticIndex
 from ingest.index.payload import from_json, to_json
 from ingest.index.sqlite import SqliteIndex, identity
@@ -532,6 +532,21 @@ def test_as_many_old_generations_are_kept_as_are_wanted(open_index: OpenIndex, k
         index.rollback()
 
 
+def test_more_than_nine_generations_are_gone_back_through_one_by_one(open_index: OpenIndex) -> None:
+    index = open_index(keep=11)
+    for i in range(13):
+        generation = index.rebuild()
+        write(generation, f"docs:{i}", "zeppelin")
+        generation.publish()
+    assert len(index.generations()) == 12
+    for i in reversed(range(1, 13)):
+        assert everywhere(rank(index, "zeppelin")) == {f"docs:{i}#0"}
+        if i > 1:
+            index.rollback()
+    with pytest.raises(IndexingError, match="no generation before"):
+        index.rollback()
+
+
 def test_one_rebuild_at_a_time(open_index: OpenIndex) -> None:
     index, other = open_index(), open_index()
     generation = index.rebuild()
@@ -575,9 +590,11 @@ def test_a_sweep_removes_what_a_dead_rebuild_left_and_nothing_of_a_live_one(open
     index, other = open_index(), open_index()
     write(index, "docs:a", "zeppelin")
     generation = index.rebuild()
-    assert other.sweep() == ()
+    assert other.sweep().removed == ()
+    assert other.sweep().waiting
     generation.publish()
+    rebuilt = index.generations()[0].name
     index.rollback()
-    assert other.sweep() == ("generation-2",)
-    assert other.sweep() == ()
+    assert other.sweep().removed == (rebuilt,)
+    assert other.sweep() == Swept()
     assert everywhere(rank(other, "zeppelin")) == {"docs:a#0"}

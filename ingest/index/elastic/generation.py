@@ -41,7 +41,7 @@ class StoredGeneration:
 
     @property
     def name(self) -> str:
-        return f"generation-{self.index.rpartition('-')[2]}"
+        return self.index
 
     def revisions(self, source: str) -> Mapping[str, str]:
         self.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,24 +16,43 @@ from ingest.errors import IndexingError
 from ingest.index.elastic.wire import Wire
 
 SECONDS = 60.0
-"""How long after its holder's last sign of life somebody else may take over; clocks must agree within that."""
+"""How long after its holder's last sign of life somebody else may take over, where nothing else is set."""
 
-_RENEW_SECONDS = 15.0
+_BEATS = 4
+"""Renewals in the time of a lease."""
 _ID = "rebuild"
 
 _log = logging.getLogger(__name__)
 
 
 class Held(IndexingError):
-    """Somebody else holds the lease."""
+    """Somebody else holds the lease, `until` then if it is not renewed."""
+
+    def __init__(self, otherwise: str, until: str) -> None:
+        super().__init__(f"{otherwise}; if it was killed, its lease ends at {until}")
+        self.until = until
 
 
 class Lease:
-    """One at a time over all processes; `otherwise` is what whoever comes second is told."""
+    """One at a time over all processes; `otherwise` is what whoever comes second is told.
+
+    It lasts `seconds` after its holder's last sign of life, within which clocks must agree. Holders that have `ended`
+    are dead: nobody waits for them.
+    """
 
     def __init__(
-        self, wire: Wire, index: str, holder: str, clock: Callable[[], datetime], otherwise: str
+        self,
+        wire: Wire,
+        index: str,
+        holder: str,
+        clock: Callable[[], datetime],
+        otherwise: str,
+        *,
+        seconds: float = SECONDS,
+        ended: Collection[str] = (),
     ) -> None:
+        self._seconds = seconds
+        self._ended = frozenset(ended)
         self._wire = wire
         self._index = index
         self._holder = holder
@@ -64,10 +83,14 @@ class Lease:
             await self._make(client)
         else:
             held = found["_source"]
-            if held["holder"] != self._holder and datetime.fromisoformat(held["until"]) > self._clock():
-                raise Held(self._otherwise)
+            alive = held["holder"] != self._holder and held["holder"] not in self._ended
+            if alive and datetime.fromisoformat(held["until"]) > self._clock():
+                raise self._held(held)
             self._place = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
         await self._write(client)
+
+    def _held(self, row: Mapping[str, Any]) -> Held:
+        return Held(self._otherwise, f"{datetime.fromisoformat(row['until']):%Y-%m-%d %H:%M:%S %Z}")
 
     async def _make(self, client: AsyncElasticsearch) -> None:
         keyword = {"type": "keyword"}
@@ -83,7 +106,7 @@ class Lease:
                 raise
 
     async def _write(self, client: AsyncElasticsearch) -> None:
-        until = self._clock() + timedelta(seconds=SECONDS)
+        until = self._clock() + timedelta(seconds=self._seconds)
         row = {"holder": self._holder, "until": until.isoformat()}
         try:
             written = await client.index(index=self._index, id=_ID, document=row, **self._place)
@@ -91,14 +114,15 @@ class Lease:
             # A request whose answer was lost, and the heartbeat beside us, write as we do.
             found = await client.get(index=self._index, id=_ID)
             if found["_source"]["holder"] != self._holder:
-                raise Held(self._otherwise) from None
+                raise self._held(found["_source"]) from None
             written = found
         self._place = {"if_seq_no": written["_seq_no"], "if_primary_term": written["_primary_term"]}
 
     async def _beat(self, client: AsyncElasticsearch) -> None:
-        client = client.options(request_timeout=_RENEW_SECONDS)
+        pause = self._seconds / _BEATS
+        client = client.options(request_timeout=pause)
         while True:
-            await asyncio.sleep(_RENEW_SECONDS)
+            await asyncio.sleep(pause)
             try:
                 await self._write(client)
             except Held:

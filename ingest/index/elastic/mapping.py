@@ -54,7 +54,7 @@ def settings(language: str) -> Source:
     }
 
 
-def mappings(identity: str, dimensions: int, created_at: datetime) -> Source:
+def mappings(index: str, identity: str, dimensions: int, created_at: datetime) -> Source:
     """Return an index's mapping: rows of documents have `source` and `revision`, rows of chunks the rest."""
     keyword = {"type": "keyword"}
     kept = {"type": "keyword", "index": False, "doc_values": False}
@@ -66,7 +66,12 @@ def mappings(identity: str, dimensions: int, created_at: datetime) -> Source:
     day = {"type": "date", "format": "strict_date"}
     return {
         "dynamic": "strict",
-        "_meta": {"identity": identity, "dimensions": dimensions, "created_at": created_at.isoformat()},
+        "_meta": {
+            "index": index,
+            "identity": identity,
+            "dimensions": dimensions,
+            "created_at": created_at.isoformat(),
+        },
         "properties": {
             "uri": keyword,
             "kind": keyword,

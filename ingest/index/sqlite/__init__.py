@@ -3,7 +3,7 @@
 A folder holds `generation-<n>.db` files, `current` and `lock`. `current` names the live generation on its
 first line and the ones to roll back to below it; it is the only thing that is ever swapped. A database is
 never renamed: a `-wal` that is still there would be replayed onto the other file. Generations that `current` does
-not name are left by rollbacks and crashes and are removed by the next rebuild. `lock` is held by whoever
+not name are left by rollbacks and crashes and are removed by the next run; other files are never touched. `lock` is held by whoever
 changes `current`.
 """
 
@@ -13,17 +13,17 @@ import contextlib
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 from ingest.errors import IdentityMismatch, IndexingError
-from ingest.index import GenerationInfo, Vectors
+from ingest.index import GenerationInfo, Swept, Vectors
 from ingest.index.sqlite import mapping
 from ingest.index.sqlite.generation import StoredGeneration
 from ingest.index.sqlite.mapping import identity
-from ingest.index.sqlite.pointer import created_at, file_of, names, number_of, point, unlink
+from ingest.index.sqlite.pointer import created_at, file_of, is_ours, names, number_of, point, unlink
 from ingest.index.sqlite.wire import REBUILD, WAIT_SECONDS, connect, explained, locked
 from ingest.types import Chunk, Document, DocumentInfo, Rankings, Where
 
@@ -100,7 +100,7 @@ class SqliteIndex:
         """Return the documents of `where.kind` that these readers may read, in force if asked, by title."""
         return self._readable().documents(where)
 
-    def rebuild(self) -> SqliteGeneration:
+    def rebuild(self, run: str = "") -> SqliteGeneration:  # noqa: ARG002 - the lock ends with its process
         """Start a new generation; raises IndexingError while another rebuild runs, in any process."""
         lock = locked(
             self._folder, 0.0, "another rebuild is running; wait until it is done, or stop it, and try again"
@@ -125,7 +125,7 @@ class SqliteIndex:
         return tuple(sorted(found, key=lambda info: number_of(info.name), reverse=True))
 
     def rollback(self) -> GenerationInfo:
-        """Make the generation before the live one live again; the next rebuild removes what was live."""
+        """Make the generation before the live one live again; the next run removes what was live."""
         lock = locked(self._folder, 0.0, "a rebuild is running; stop it first, then roll back")
         try:
             live, *older = names(self._folder)
@@ -140,12 +140,12 @@ class SqliteIndex:
             lock.close()
         return GenerationInfo(older[0].removesuffix(".db"), database.created_at, True)
 
-    def sweep(self) -> tuple[str, ...]:
+    def sweep(self, run: str = "", ended: Collection[str] = ()) -> Swept:  # noqa: ARG002 - the lock ends with its process
         """Remove the generations that the pointer does not name; nothing while a rebuild is under way."""
         try:
             lock = locked(self._folder, 0.0, "a rebuild is running")
         except IndexingError:
-            return ()
+            return Swept(waiting=f"a rebuild is under way in {str(self._folder)!r}")
         try:
             return self._sweep()
         finally:
@@ -222,16 +222,24 @@ class SqliteIndex:
             raise explained(path, error) from error
         return StoredGeneration(path, self._identity)
 
-    def _sweep(self) -> tuple[str, ...]:
-        """Remove the generations that the pointer does not name and return them; called with the lock held."""
+    def _sweep(self) -> Swept:
+        """Remove our generations that the pointer does not name; called with the lock held."""
         try:
             named = set(names(self._folder))
         except IndexingError:
-            return ()
-        orphans = [path for path in self._folder.glob("generation-*.db") if path.name not in named]
-        for path in orphans:
-            unlink(path)
-        return tuple(path.stem for path in orphans)
+            return Swept()
+        others = {
+            path: is_ours(path)
+            for path in sorted(self._folder.glob("generation-*.db"))
+            if path.name not in named
+        }
+        for path, ours in others.items():
+            if ours:
+                unlink(path)
+        return Swept(
+            tuple(path.stem for path, ours in others.items() if ours),
+            tuple(path.name for path, ours in others.items() if not ours),
+        )
 
 
 class SqliteGeneration:

@@ -68,6 +68,18 @@ def created_at(path: Path) -> datetime | None:
         return None
 
 
+def is_ours(path: Path) -> bool:
+    """Tell whether a file is a generation, or one that was killed before anything stood in it."""
+    if not re.fullmatch(r"generation-[1-9]\d*\.db", path.name):
+        return False
+    try:
+        with contextlib.closing(connect(path)) as connection:
+            tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
+    except sqlite3.Error:
+        return False
+    return not tables or created_at(path) is not None
+
+
 def unlink(path: Path) -> None:
     """Remove a generation with its log; where an open file cannot be removed, the next rebuild does it."""
     with contextlib.suppress(OSError):
