@@ -56,7 +56,7 @@ GAUGES: Mapping[str, str] = {
     "slack_silence_seconds": "Since Slack's connection last gave a sign of life.",
     "queue_depth": "Messages of the inbox by state.",
     "queue_age_seconds": "How long the oldest message that has no answer yet has been here.",
-    "index_age_seconds": "Since the last complete index run.",
+    "index_age_seconds": "Since the last complete run into the index that answers.",
     "index_late": "Plans whose sources were not read to their end in twice their interval.",
     "index_runs": "Index runs of the last 90 days by state.",
 }

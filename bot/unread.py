@@ -11,9 +11,6 @@ from ingest.runs import Run, Runs
 from ingest.sources.tickets import TicketSource
 from ingest.types import Where
 
-_LOOKED_AT = 500
-"""Runs that are searched for one that read a source to its end."""
-
 
 class Unread:
     """Tells of sources that no run has read to its end; what was read once is not looked up again."""
@@ -60,8 +57,8 @@ class Unread:
         # What ended before the live generation was made, was read into another index.
         runs = [
             run
-            for run in self._runs.history(_LOOKED_AT)
-            if run.kind != "rollback" and live and (run.ended_at is None or run.ended_at >= live[0])
+            for run in self._runs.into_live()
+            if live and (run.ended_at is None or run.ended_at >= live[0])
         ]
         unread = {name for name in names if not any(_read(run, name) for run in runs)}
         begun = {name for name in unread if any(_began(run, name) for run in runs)}

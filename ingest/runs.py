@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, Self, cast
 
 from sqlalchemy import (
@@ -112,6 +115,16 @@ class Alarm(SQLModel, table=True):
     since: float
 
 
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Of when the live index is."""
+
+    read_at: float | None
+    """When the last complete run into it ended; None where that is not known."""
+    rolled_back: bool
+    """Whether a rollback made it live, and no complete run brought it up to date since."""
+
+
 class RunStopped(IndexingError):
     """A run has to end before its end; `cancelled` tells that somebody wanted that."""
 
@@ -211,24 +224,53 @@ class Runs:
         return next(iter(self.history(1)), None)
 
     def succeeded(self, source: str = "") -> Run | None:
-        """Return the last complete run of this source; without one, of all sources."""
+        """Return the last complete run of this source into the live index; without one, of all sources."""
         return next(
             (
                 run
-                for run in self.history(_LOOKED_AT)
-                if run.state == "complete"
-                and run.kind != "rollback"
-                and (not run.sources or source in run.sources)
+                for run in self.into_live()
+                if run.state == "complete" and (not run.sources or source in run.sources)
             ),
             None,
         )
 
-    def succeeded_at(self) -> float | None:
-        """Return when the last complete run of any source ended; None without one."""
+    def into_live(self) -> Iterator[Run]:
+        """Yield the latest runs, newest first, but rollbacks and what a rollback took back."""
+        until = math.inf
+        for run in self.history(_LOOKED_AT):
+            if run.kind != "rollback":
+                if run.ended_at is None or run.ended_at <= until:
+                    yield run
+            elif run.state == "complete":
+                until = min(until, run.report.get("read_at", until))
+
+    def freshness(self) -> Freshness:
+        """Return of when the live index is."""
+        complete = col(Run.state) == "complete"
+        rollback = col(Run.kind) == "rollback"
         with Session(self._engine) as session:
-            return session.exec(
-                select(func.max(Run.ended_at)).where(Run.state == "complete", Run.kind != "rollback")
+            back = session.exec(
+                select(Run).where(complete, rollback).order_by(col(Run.ended_at).desc()).limit(1)
+            ).first()
+            since = (back.ended_at if back else None) or 0.0
+            read_at = session.exec(
+                select(func.max(Run.ended_at)).where(complete, ~rollback, col(Run.ended_at) > since)
             ).one()
+            if back is None or read_at is not None:
+                return Freshness(read_at, rolled_back=False)
+            return Freshness(back.report.get("read_at"), rolled_back=True)
+
+    def read_at(self, created_at: datetime) -> float:
+        """Return when the last complete run into the generation of this date ended; its date, where none is known."""
+        made = created_at.isoformat()
+        return next(
+            (
+                run.ended_at or run.started_at
+                for run in self.history(_LOOKED_AT)
+                if run.state == "complete" and (run.report.get("generation") or {}).get("created_at") == made
+            ),
+            created_at.timestamp(),
+        )
 
     def raise_alarm(self, source: str) -> bool:
         """Note that a source is late; False where that is known."""

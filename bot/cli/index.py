@@ -21,11 +21,12 @@ from typer.core import TyperGroup
 
 from bot.cli.common import Config, loading, opened, out, store_of
 from bot.config import Settings, load
-from ingest.errors import TicketImportError, TwohopError
+from ingest.errors import IndexingError, TicketImportError, TwohopError
 
 if TYPE_CHECKING:
     from bot.indexing import Order
     from bot.store import Store
+    from ingest.index import GenerationInfo
     from ingest.runs import Kind, Pulse, Run, Runs
     from ingest.sources.roots import Root
 
@@ -117,18 +118,28 @@ def status(as_json: AsJson = False, config: Config = None) -> None:
     with closing(store_of(settings)) as store:
         runs = _runs(settings, store)
         running, success, latest = runs.running(), runs.succeeded(), runs.latest()
+        fresh = runs.freshness()
         signs = _signs(runs, running) if running else ""
-    kept = generations(settings)
+    kept: Sequence[GenerationInfo] = ()
+    unlisted = ""
+    try:
+        kept = generations(settings)
+    except IndexingError as error:
+        # The runs are in our own database, which tells of them all the same.
+        unlisted = str(error)
     if as_json:
         named = {"running": running, "succeeded": success, "latest": latest}
         shown = {
             **{name: run and run.model_dump(mode="json") for name, run in named.items()},
+            "read_at": fresh.read_at,
+            "rolled_back": fresh.rolled_back,
             "generations": [
                 {"name": one.name, "created_at": one.created_at.isoformat(), "live": one.live} for one in kept
             ],
+            "unlisted": unlisted,
         }
         sys.stdout.write(json.dumps(shown) + "\n")
-        return
+        raise typer.Exit(2 if unlisted else 0)
     if running:
         out.print(f"running   {_line(settings, running)}", markup=False)
         out.print(f"          {running.stage}: {running.done} documents, {running.uri}", markup=False)
@@ -138,11 +149,17 @@ def status(as_json: AsJson = False, config: Config = None) -> None:
     if latest and not running:
         out.print(f"latest    {_line(settings, latest)}", markup=False)
     out.print(f"success   {_line(settings, success) if success else 'none yet'}", markup=False)
+    if fresh.rolled_back:
+        of = f"that of {_at(settings, fresh.read_at)}" if fresh.read_at else "an earlier one"
+        out.print(f"index     rolled back to {of}; the next run brings it up to date", markup=False)
     for one in kept:
         out.print(
             f"{'live' if one.live else 'kept':9} {one.name} of {_at(settings, one.created_at.timestamp())}",
             markup=False,
         )
+    if unlisted:
+        out.print(f"generations cannot be listed: {unlisted}", markup=False)
+        raise typer.Exit(2)
 
 
 @index_app.command()
@@ -180,12 +197,15 @@ def rollback(config: Config = None) -> None:
     """Make the generation before the live one live again; the next run brings it up to date."""
     settings = load(config)
     loading()
-    with _running(settings, "rollback") as (_, pulse):
+    with _running(settings, "rollback") as (runs, pulse):
         with opened(settings, for_rebuild=True) as desk:
+            before = next((one.name for one in desk.index.generations() if one.live), "")
             info = desk.index.rollback()
-        pulse.finish({"generation": info.name}, ())
+        read_at = runs.read_at(info.created_at)
+        pulse.finish({"generation": info.name, "from": before, "read_at": read_at}, ())
     out.print(
-        f"{info.name} of {_at(settings, info.created_at.timestamp())} answers now; `twohop index` brings it up to date",
+        f"{info.name} of {_at(settings, read_at)} answers now; `twohop index` brings it up to date"
+        + (f" and removes {before}" if before else ""),
         markup=False,
     )
 

@@ -23,7 +23,10 @@ from typer.testing import CliRunner
 from bot.app import Desk, build
 from bot.cli import app
 from bot.config import Settings, load
+from bot.health import looks
 from bot.indexing import Order, carry_out
+from bot.metrics import Metrics
+from bot.store import Inbox
 from bot.store.state import opened
 from ingest.config import EmbeddingSettings
 from ingest.embed import SentenceTransformerEmbedder, TextKind, Vectors
@@ -339,7 +342,41 @@ def test_rollback_swaps_back_and_the_next_run_brings_it_up_to_date(desk_folder: 
     assert latest(desk_folder).state == "failed"
     found = run()
     assert "docs: 0 added, 1 changed" in found.stdout
-    assert "removed generation generation-2" in found.stdout
+    assert "removed generation-2, which was rolled back from" in found.stdout
+
+
+def test_after_a_rollback_the_age_is_that_of_the_index_that_answers(
+    desk_folder: Path, embedder: SentenceTransformerEmbedder
+) -> None:
+    run()
+    run("--rebuild")
+    rebuilt = reported(run("status", "--json"))
+    run("rollback")
+    back = reported(run("status", "--json"))
+    assert (rebuilt["rolled_back"], back["rolled_back"]) == (False, True)
+    assert back["read_at"] == back["succeeded"]["ended_at"] < rebuilt["read_at"]
+    assert "rolled back to that of" in run("status").stdout
+    with closing(build(settings(desk_folder), embedder)) as bot:
+        part = looks(bot, Inbox(bot.store.engine, "test", 60), runs_of(desk_folder), Metrics())["index"]()
+        age = part.numbers["index_age_seconds"]
+        assert isinstance(age, float)
+        assert age > time.time() - rebuilt["read_at"]
+        assert "rolled back" in part.said
+    run()
+    mended = reported(run("status", "--json"))
+    assert (mended["rolled_back"], mended["read_at"] > rebuilt["read_at"]) == (False, True)
+
+
+def test_a_cluster_that_is_away_does_not_hide_the_runs(
+    desk_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run()
+    monkeypatch.setenv("TWOHOP_INDEX", "elastic")
+    monkeypatch.setenv("ELASTICSEARCH_URL", "http://127.0.0.1:9")
+    result = run("status")
+    assert result.exit_code == 2
+    assert "success   " in result.stdout
+    assert "generations cannot be listed: Elasticsearch 'http://127.0.0.1:9'" in result.stdout
 
 
 def test_a_folder_forgotten_after_a_rebuild_leaves_again_after_a_rollback(desk_folder: Path) -> None:
@@ -517,7 +554,7 @@ def test_a_broken_chunker_is_refused_at_the_swap(golden: Path, embedder: Sentenc
     assert said in list(outcome.lines())
     # Nothing of it is left, and whoever asks meanwhile is answered from what there was.
     assert [one.live for one in bot.index.generations()] == [True]
-    assert bot.index.sweep() == ()
+    assert bot.index.sweep().removed == ()
     assert bot.golden_recall() == {"r": 1.0, "e": 1.0, "s": 1.0}
     assert asked(bot) == {"docs:refunds.md"}
     for desk in (bot, broken):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
 
 from bot.store.state import opened
-from ingest.runs import DIED, Pulse, Run, Runs, RunStopped
+from ingest.runs import DIED, Freshness, Kind, Pulse, Run, Runs, RunStopped
 
 LEASE = 30.0
 
@@ -167,6 +169,38 @@ def test_the_last_success_of_a_source(processes: tuple[Runs, Runs, Runs], clock:
     assert found["docs"] is not None
     assert found["docs"].seconds == 5
     assert [run.id for run in one.history(2)] == [ended[3], ended[2]]
+
+
+def test_a_rollback_takes_back_what_was_read_into_the_index_before_it(
+    processes: tuple[Runs, Runs, Runs], clock: Clock
+) -> None:
+    one, *_ = processes
+
+    def ran(kind: Kind, sources: tuple[str, ...] = (), **report: Any) -> float:
+        clock.now += 10
+        run = one.start(kind, why="command", sources=sources)
+        assert run is not None
+        one.finish(run.id, "complete", report=report)
+        return clock.now
+
+    first, second = (datetime(2026, 11, 30, hour, tzinfo=UTC) for hour in (9, 10))
+    read, again = ran("sync", generation=_made(first)), ran("sync", generation=_made(first))
+    newer = ran("rebuild", generation=_made(second))
+    assert one.freshness() == Freshness(newer, rolled_back=False)
+    assert one.read_at(first) == again > read
+    ran("rollback", read_at=one.read_at(first))
+    assert one.freshness() == Freshness(again, rolled_back=True)
+    success = one.succeeded("docs")
+    assert success is not None
+    assert success.ended_at == again
+    assert [run.kind for run in one.into_live()] == ["sync", "sync"]
+    latest = ran("sync", generation=_made(first))
+    assert one.freshness() == Freshness(latest, rolled_back=False)
+    assert one.read_at(datetime(2026, 11, 30, 11, tzinfo=UTC)) == 1_796_036_400
+
+
+def _made(moment: datetime) -> dict[str, str]:
+    return {"name": "generation", "created_at": moment.isoformat()}
 
 
 def test_a_pulse_keeps_the_lease_while_the_work_is_silent(engine: Engine) -> None:

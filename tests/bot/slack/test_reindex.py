@@ -162,6 +162,21 @@ async def test_the_status_has_no_counts_for_members_and_nothing_for_outsiders(
     assert refused.text == REFUSALS["external"]
 
 
+async def test_after_a_rollback_the_status_is_that_of_the_index_that_answers(
+    slack: SlackServer, bot: Bot
+) -> None:
+    async with bot(reindex=prints(REPORT)) as desk:
+        runs = Runs(desk.store.engine, "test", 30)
+        run = runs.start("rollback", why="command")
+        assert run
+        runs.finish(run.id, "complete", report={"generation": "generation-1", "read_at": 1_796_036_400.0})
+        admin, member = await twohop(slack, ADMIN, "status"), await twohop(slack, MEMBER, "status")
+    back = "The index was rolled back to the one of 30 November, "
+    assert member.startswith(back)
+    assert back in admin
+    assert "The index was rolled back to generation-1." in admin
+
+
 async def test_anything_else_is_help(slack: SlackServer, bot: Bot) -> None:
     async with bot():
         assert "/twohop reindex" in await twohop(slack, MEMBER, "")
