@@ -174,9 +174,13 @@ class _Turn:
             store=self.parts.store,
             observe=self.observe,
         )
-        mentioned = [m.number for m in self.parts.tickets.mentioned(self.question.text)]
         self.text, said = await rewrite.standalone(
-            self.question, self.parts.model, self.budget, self.names, self.tools.label(""), mentioned
+            self.question,
+            self.parts.model,
+            self.budget,
+            self.names,
+            self.tools.label(""),
+            self.parts.tickets.mentioned,
         )
         self.replies += said
         self.tools.about(self.text)
@@ -244,7 +248,7 @@ class _Turn:
         if len(fitting) > 1:
             listed = "\n".join(
                 f"- {self.tools.label(t.number)}: {t.subject}"
-                + (f" (opened {format_date(t.opened_at)})" if t.opened_at else "")
+                + (f" (opened {format_date(t.opened)})" if t.opened else "")
                 for t in fitting[:8]
             )
             return f"{customer} has {len(fitting)} tickets that could be meant. Which one?\n{listed}"

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 
 from bot import prompts
+from bot.filters.days import spans
 from bot.gate import asks
 from bot.types import Budget, ChatModel, Gazetteer, Message, PastTurn, Question, Reply
 from bot.verdict.topic import GENERIC
 from ingest.atoms import atoms, codes, negated, same
 from ingest.dates import format_date, relative_date
 from ingest.errors import ModelError
+from ingest.tickets import Mention
 from ingest.words import mentions, stems, words
 
 SCHEMA: Mapping[str, object] = {
@@ -38,16 +41,32 @@ _ELSEWHERE = re.compile(
     re.IGNORECASE,
 )
 """Words of a question about a customer that leave the ticket of the thread."""
+_CASE_OF = re.compile(
+    r"(?:the (?:customer|client|buyer|shop) (?:on|of) )?(?:(?:ticket|case|incident) )?$", re.IGNORECASE
+)
 _THE_ONE = re.compile(r"\b(?:the|that) one\b", re.IGNORECASE)
 _SAME = re.compile(r"\b(same|that|this|it|these|those|like it)\b", re.IGNORECASE)
 _AMONG = re.compile(
-    r"\b(which (one|ones|of (them|these|those))|of (them|these|those)|the (oldest|newest|latest|first|last)( one)?$|who has (them|most))\b",
+    r"\b(which (one|ones|of (them|these|those))|of (them|these|those)|the (oldest|newest|latest|first|last)( one)?$|who has (them|most))\b|"
+    r"^(?:(?:and|but|ok|okay|now|so|show|me|us)\b[ ,]*)*(?:only|just|solely)\b|\b(?:the|any|those) (?:[\w-]+ ){1,3}ones?\b|"
+    r"\b(?:those|the ones|ones) (?:from|of|by|in|with|without|on|about|that|which|who|not|opened|closed|since|before|assigned)\b|"
+    r"^(?:(?:and|but)\b[ ,]*)?(?:which|how many) (?:are|were|is|was|have|has|had|came|do|did)\b",
+    re.IGNORECASE,
+)
+"""What asks for some of the tickets that were listed before."""
+_BEFORE = re.compile(
+    r"^\W*(?:(?:and|ok|okay|what about)\b[ ,]*)*(?:the )?(?:(?:one|ticket|case) before|(?:previous|prior|next) (?:one|ticket|case))(?: (?:that|it|one|this))?\W*$",
+    re.IGNORECASE,
+)
+_FIRST = re.compile(
+    r"\b(?P<way>latest|newest|most recent|last|oldest|earliest|first)(?: (?P<n>\d\d?))?(?P<between> (?:\w+ ){0,3}?)(?P<noun>ticket|case)s?\b",
     re.IGNORECASE,
 )
 _ELLIPSIS = re.compile(
-    r"^(?:(?:and|or|but|ok|okay|so|then|y|e)\b[ ,]*)*(?:(?:what|how) (?:about|if)|and|y|what of|(?:the )?same (?:question |thing )?for|for|but|is(?=\W*\S*\d{3,}\W*$))\b",
+    r"^(?:(?:and|or|but|ok|okay|so|then|y|e)\b[ ,]*)*(?:(?:what|how) (?:about|if)|and|y|what of|(?:the )?same (?:question |thing )?for|for|but|is(?=\W*\S*\d\S*\W*$))\b",
     re.IGNORECASE,
 )
+_OF = re.compile(r"^\W*(?:(?:and|or|but|what)\b[ ,]*)*of\b", re.IGNORECASE)
 
 
 LONGEST = 1500
@@ -67,20 +86,25 @@ def condensed(text: str) -> str:
 
 
 async def standalone(
-    question: Question, model: ChatModel, budget: Budget, names: Gazetteer, label: str, numbers: Sequence[str]
+    question: Question,
+    model: ChatModel,
+    budget: Budget,
+    names: Gazetteer,
+    label: str,
+    mentioned: Callable[[str], Sequence[Mention]],
 ) -> tuple[str, tuple[Reply, ...]]:
     """Return the question as it can be searched alone, and what the model said to it.
 
     A first question is returned as typed, with absolute dates, and no model is asked.
 
-    The model's proposal is taken only if it adds and loses nothing; else the rewrite by rule; `numbers` are the ticket numbers
-    that the question itself names.
+    The model's proposal is taken only if it adds and loses nothing; else the rewrite by rule; `mentioned` finds the ticket
+    numbers in a text, as the company writes them, and `label` is what it writes before one.
     """
     asked = absolute(question)
     if not question.history:
         return asked, ()
     said: tuple[Reply, ...] = ()
-    by_rule = follow_up(asked, question.history, names, label, numbers)
+    by_rule = follow_up(asked, question.history, names, label, mentioned, question.now.date())
     thread = "\n".join(f"Q: {turn.standalone}\nA: {turn.text}" for turn in question.history[-6:])
     ask = f"{thread}\nQ: {question.text}\nToday is {format_date(question.now.date())}."
     try:
@@ -134,12 +158,18 @@ def absolute(question: Question) -> str:
 
 
 def follow_up(
-    text: str, history: Sequence[PastTurn], names: Gazetteer, label: str, numbers: Sequence[str]
+    text: str,
+    history: Sequence[PastTurn],
+    names: Gazetteer,
+    label: str,
+    mentioned: Callable[[str], Sequence[Mention]],
+    today: date,
 ) -> str:
     """Fill a follow-up's references from the thread by rule: the same shop, that ticket, "and for Business?"."""
     # After a look at a field ("who is assigned?") a bare follow-up goes on with what was decided before.
     last = history[-1]
-    if "field" in asks(last.standalone):
+    numbers = _numbers(text, last.standalone, mentioned)
+    if "field" in asks(last.standalone) and not _OF.match(text):
         last = next((turn for turn in reversed(history) if "rule" in asks(turn.standalone)), last)
     about = next((turn for turn in reversed(history) if turn.customers), None)
     customer = about.customers[-1] if about else ""
@@ -150,7 +180,9 @@ def follow_up(
         # On a desk with a Business plan, "the Business plan" is no customer.
         out = _CUSTOMER.sub(lambda said: said.group() if mentions(said.group(), values) else customer, out)
     if _ELLIPSIS.match(text) and out == text and len(words(text)) <= 10:
-        swapped = _swap(text, last.standalone, names, numbers, label)
+        swapped = _swap(text, last.standalone, names, numbers, label, mentioned)
+        if not swapped and not numbers:
+            swapped = _in_other_days(text, last.standalone, today)
         if swapped:
             return swapped
     said = asks(text)
@@ -162,8 +194,11 @@ def follow_up(
         and (what := _matter(history, label))
     ):
         return f"{text.rstrip(' ?.')}: {what}"
-    if "aggregate" in asks(last.standalone) and _AMONG.search(text) and not mentions(text, names.customers):
-        return f"{text.rstrip(' ?.')}, of: {last.standalone}"
+    if "aggregate" in asks(last.standalone) and not numbers:
+        if _BEFORE.match(text) and (more := _one_more(last.standalone)):
+            return more
+        if _AMONG.search(text):
+            return f"{text.rstrip(' ?.')}, of: {_without(last.standalone, text, names, today)}"
     held = [value for options in names.facets.values() for value in mentions(last.standalone, options)]
     if (
         _ELLIPSIS.match(text)
@@ -204,18 +239,30 @@ def _matter(history: Sequence[PastTurn], label: str) -> str:
     return ""
 
 
-def _swap(text: str, before: str, names: Gazetteer, numbers: Sequence[str], label: str) -> str:
+def _numbers(text: str, before: str, mentioned: Callable[[str], Sequence[Mention]]) -> list[str]:
+    """Return the tickets that a follow-up names; after a question about one, "and 78?" is one, however short."""
+    numbers = [mention.number for mention in mentioned(text)]
+    if numbers or not mentioned(before):
+        return numbers
+    rest = _ELLIPSIS.sub("", text, count=1).strip(" ,?.!")
+    return [mention.number for mention in mentioned(f"#{rest}") if mention.end == len(rest) + 1]
+
+
+def _swap(
+    text: str,
+    before: str,
+    names: Gazetteer,
+    numbers: Sequence[str],
+    label: str,
+    mentioned: Callable[[str], Sequence[Mention]],
+) -> str:
     """Ask the last question again with the ticket, facet value or customer that the follow-up names instead."""
     if numbers:
-        # In a code ("ALB-1207") only the digits are swapped, and a code named whole stands for itself.
-        code = re.search(r"\b[A-Z][A-Z0-9]*[-_](?=\d{3,}\b)", before)
-        own = bool(code) and not before.startswith(label, code.start() if code else 0)
-        swapped = re.sub(
-            rf"(?:#|{re.escape(label)}|(?<=-)|(?<=_))?\b\d{{3,}}\b",
-            numbers[-1] if own else f"{label}{numbers[-1]}",
-            before,
-            count=1,
-        )
+        if held := mentioned(before):
+            swapped = f"{before[: held[0].start]}{label}{numbers[-1]}{before[held[0].end :]}"
+        else:
+            # In a code ("ALB-1207") only the digits are swapped, and a code named whole stands for itself.
+            swapped = re.sub(r"(\b[A-Z][A-Z0-9]*[-_])\d+\b", rf"\g<1>{numbers[-1]}", before, count=1)
         return swapped if swapped != before else ""
     options = [*names.facets.values(), names.priority, names.status, names.customers]
     out = before
@@ -223,13 +270,46 @@ def _swap(text: str, before: str, names: Gazetteer, numbers: Sequence[str], labe
         named = mentions(text, values)
         old = mentions(before, values)
         if named and values is names.customers and not old:
-            ticket = rf"(?:the (?:customer|client|buyer|shop) (?:on|of) )?(?:ticket )?(?:#|{re.escape(label)})?\b\d{{3,}}\b"
-            out = re.sub(ticket, named[0], out, count=1, flags=re.IGNORECASE)
+            for mention in mentioned(out)[:1]:
+                lead = _CASE_OF.search(out[: mention.start])
+                out = f"{out[: lead.start() if lead else mention.start]}{named[0]}{out[mention.end :]}"
             continue
         if named and old:
             out = re.sub(rf"\b{re.escape(old[0])}\b", named[0], out, flags=re.IGNORECASE)
         elif named:
             # Beside a ticket another value is a supposition; else it narrows the question.
-            about = "if it were" if re.search(r"\d{3,}", before) else "for"
+            about = "if it were" if mentioned(before) else "for"
             out = f"{out.rstrip(' ?.')} {about} {' '.join(named)}?"
     return out if out != before else ""
+
+
+def _in_other_days(text: str, before: str, today: date) -> str:
+    """Ask for a list of tickets again with the days that a follow-up names: "and in March?"."""
+    if "aggregate" not in asks(before) or not (named := spans(text, today)):
+        return ""
+    said = text[named[0].start : named[0].end]
+    if old := spans(before, today):
+        return f"{before[: old[0].start]}{said}{before[old[0].end :]}"
+    return f"{before.rstrip(' ?.')} {said}?"
+
+
+def _without(before: str, text: str, names: Gazetteer, today: date) -> str:
+    """Return a question for a list without what a follow-up says instead: another value of a field, other days."""
+    for values in (*names.facets.values(), names.priority, names.status, names.customers, names.assignees):
+        named = mentions(text, values)
+        for old in mentions(before, values) if named else ():
+            before = re.sub(rf"\b{re.escape(old)}\b", named[0], before, flags=re.IGNORECASE)
+    if spans(text, today):
+        for span in reversed(spans(before, today)):
+            before = f"{before[: span.start].rstrip()} {before[span.end :].lstrip()}".strip()
+    return before
+
+
+def _one_more(before: str) -> str:
+    """Return a question for the latest tickets with one more of them, whose last is the one before."""
+
+    def more(match: re.Match[str]) -> str:
+        return f"{match['way']} {int(match['n'] or 1) + 1}{match['between']}{match['noun']}s"
+
+    made = _FIRST.sub(more, before, count=1)
+    return made if made != before else ""

@@ -123,6 +123,9 @@ ORDERS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("urgent", "pressing", "priority"), "priority"),
 }
+ORDERS_OF_ONE = frozenset({"latest", "newest", "most recent", "oldest", "earliest"})
+ONE_TICKET = re.compile(r" (?:\w+ ){0,3}?(?:ticket|case|incident|one)\b")
+"""One ticket is asked for: "the oldest open ticket"."""
 NEAR = 6
 """Words between the parts of an action's name, at most: "asked us last week for a refund"."""
 PLAIN = frozenset(

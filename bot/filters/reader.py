@@ -26,8 +26,10 @@ from bot.filters.phrases import (
     LIMIT,
     NEAR,
     ONCE,
+    ONE_TICKET,
     OPENED,
     ORDERS,
+    ORDERS_OF_ONE,
     PLAIN,
     PRONOUN,
     QUOTED,
@@ -66,6 +68,10 @@ def whole_codes(text: str) -> tuple[str, ...]:
         if not any(code != other and code in other for other in found)
         and not re.fullmatch(r"(19|20)\d\d", code)
     )
+
+
+_DEFAULT = "default"
+"""Kind of the words that ask for what a list is anyway: newest first."""
 
 
 @dataclass(slots=True)
@@ -114,7 +120,7 @@ class Reader:
     @property
     def made(self) -> Mapping[str, tuple[str, ...]]:
         """The words that each kind of filter uses."""
-        kinds = dict.fromkeys(token.kind for token in self._tokens if token.kind not in ("", "?"))
+        kinds = dict.fromkeys(token.kind for token in self._tokens if token.kind not in ("", "?", _DEFAULT))
         return {
             KINDS.get(kind, kind): tuple(self._phrases(lambda token, k=kind: token.kind == k))
             for kind in kinds
@@ -243,7 +249,10 @@ class Reader:
                     continue
                 if order != "newest":
                     self.filters["order"] = order
-                self._take(places, "order")
+                if way in ORDERS_OF_ONE and ONE_TICKET.match(self._folded, match.end()):
+                    self.filters.setdefault("limit", 1)
+                stated = {"limit", "order"} & set(self.filters)
+                self._take(places, "order" if stated else _DEFAULT)
 
     def _having(self) -> None:
         """Take what restricts and no filter can express: "that customer", whose."""

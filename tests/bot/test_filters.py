@@ -98,7 +98,8 @@ TODAY = date(2026, 9, 26)
         ("Tickets that mention ALB-1207", {"text": "alb-1207"}),
         ('Any tickets about "Mac version"?', {"text": "Mac version"}),
         ("Which tickets are about webhooks?", {"text": "webhook"}),
-        ("What is the oldest open ticket?", {"status": "open", "order": "oldest"}),
+        ("What is the oldest open ticket?", {"status": "open", "order": "oldest", "limit": 1}),
+        ("latest ticket", {"limit": 1}),
         (
             "List tickets assigned to Inés that are high priority on Business",
             {"priority": "high", "assignee": "Inés Cabrera", "facets": {"plan": "Business"}},

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from bot.app import Desk
-from bot.rewrite import SCHEMA, absolute, adds, condensed, standalone
+from bot.rewrite import SCHEMA, absolute, adds, condensed, follow_up, standalone
 from bot.types import Asker, Budget, Gazetteer, Limits, PastTurn, Question, Reply
 from ingest.errors import ModelError
+from ingest.tickets.numbers import Numbers
 from tests.desks import answer
 from tests.scripted import ScriptedModel, says
 
@@ -23,6 +24,7 @@ NAMES = Gazetteer(
     customers=("Ortega Hardware", "Casa Lluvia Florists"),
     assignees=("Lucía Navarro",),
 )
+NUMBERS = Numbers(("TCK-",), r"\d{3,7}")
 FLAGSHIP = "Is the customer on ticket 4812 entitled to a refund?"
 ANSWER = "Yes. Ortega Hardware is on Team, billed annually: 30 days, until 13 September 2026 [1][2]."
 TURN = PastTurn(
@@ -36,9 +38,8 @@ async def rewritten(
 ) -> str:
     moment = datetime.fromisoformat(now).replace(tzinfo=ZoneInfo("Europe/Madrid"))
     question = Question(text, Asker("u", frozenset({"members", "support"})), moment, history)
-    numbers = [word.strip("#?") for word in text.split() if word.strip("#?").isdigit()]
     model = model or ScriptedModel(says(""), forever=True)
-    text, _ = await standalone(question, model, Budget.start(Limits()), NAMES, "TCK-", numbers)
+    text, _ = await standalone(question, model, Budget.start(Limits()), NAMES, "TCK-", NUMBERS.mentioned)
     return text
 
 
@@ -79,6 +80,15 @@ async def test_a_reference_is_filled_from_the_thread(text: str, needed: tuple[st
 
 async def test_another_ticket_replaces_the_first() -> None:
     assert "4812" not in await rewritten("and 4821?", TURN)
+
+
+async def test_a_number_of_any_form_replaces_the_first() -> None:
+    first, second = "3f2b8c1a-0d4e-4f6a-9b7c-1a2b3c4d5e6f", "7d9e0f1a-2b3c-4d5e-8f6a-7b8c9d0e1f2a"
+    mentioned = Numbers((), r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").mentioned
+    asked = f"Is the customer on ticket {first} entitled to a refund?"
+    past = PastTurn("a1", asked, asked, "Yes.", "answered", tickets=(first.upper(),))
+    made = follow_up(f"and {second}?", [past], NAMES, "#", mentioned, date(2026, 9, 26))
+    assert made == f"Is the customer on ticket #{second.upper()} entitled to a refund?"
 
 
 async def test_another_value_replaces_the_first() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
@@ -12,7 +12,7 @@ from bot.app import Desk
 from bot.config import WordSettings
 from bot.filters import read
 from bot.gate import asks
-from bot.types import Gazetteer, PastTurn
+from bot.types import Answer, Gazetteer, PastTurn
 from tests.desks import answer, prepared, small_settings
 from tests.fakes import HashingEmbedder
 
@@ -231,3 +231,66 @@ async def test_only_values_with_so_many_tickets_are_counted(desk: Desk) -> None:
 )
 def test_a_list_is_told_from_a_rule_about_tickets(text: str, wanted: set[str]) -> None:
     assert asks(text) == wanted
+
+
+async def thread(desk: Desk, *asked: str) -> list[Answer]:
+    """Ask the questions one after the other in one thread."""
+    history: list[PastTurn] = []
+    answers = []
+    for n, text in enumerate(asked):
+        answered = await answer(desk, text, history=tuple(history))
+        numbers = tuple(dict.fromkeys(item.ticket.number for item in answered.used if item.ticket))
+        said = PastTurn(str(n), text, answered.standalone, answered.text, answered.shape, "", numbers, ())
+        history.append(said)
+        answers.append(answered)
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        (
+            ("list open cases", "only the urgent ones", "and which of them are Gold?"),
+            "Tickets (status open, priority urgent, tier Gold): 2 found [1]",
+        ),
+        (
+            ("how many cases are open", "just those from Bela Vista"),
+            "Tickets (customer Bela Vista, status open): 1 found [1]",
+        ),
+        (
+            ("list open cases", "only the closed ones"),
+            "Tickets (status closed): 2 found [1]",
+        ),
+        (
+            ("how many urgent cases since May", "and since July?"),
+            "Tickets (priority urgent, opened from 1 July 2026 to 26 September 2026): 1 found [1]",
+        ),
+    ],
+)
+async def test_a_follow_up_narrows_the_list_before_it(desk: Desk, asked: Sequence[str], first: str) -> None:
+    *_, last = await thread(desk, *asked)
+    assert last.text.splitlines()[0] == first
+
+
+async def test_the_one_before_the_latest_is_the_second(desk: Desk) -> None:
+    latest, before, third = await thread(desk, "latest case", "the one before?", "and the one before that?")
+    assert "C-76" in latest.text
+    assert "C-75" not in latest.text
+    assert "C-75" in before.text
+    assert "C-74" not in before.text
+    assert "C-74" in third.text
+
+
+@pytest.mark.parametrize(
+    "text", ["and the one on case 73?", "What about case 73?", "and #73?", "and 73?", "and case c-73?"]
+)
+async def test_another_ticket_is_asked_the_same_however_short_its_number(desk: Desk, text: str) -> None:
+    asked = "Is the customer on case 72 entitled to return the machine?"
+    *_, last = await thread(desk, asked, text)
+    assert last.standalone == "Is the customer on case C-73 entitled to return the machine?"
+
+
+async def test_and_of_another_ticket_asks_what_was_asked_last(desk: Desk) -> None:
+    entitled = "Is the customer on case 72 entitled to return the machine?"
+    *_, last = await thread(desk, entitled, "What is the status of case 72?", "and of case 73?")
+    assert last.standalone == "What is the status of case C-73?"
