@@ -223,6 +223,12 @@ _TIMED = re.compile(
 )
 
 
+_HAPPENED = re.compile(
+    r"^(?:and |so |but )?when (?:did|was|were)\b(?!.*\b(?:expired?|ended?|clos(?:e|ing)|laps(?:e|ed)|due|run out|last|latest)\b)"
+)
+"""When something took place: the record says, no rule does."""
+
+
 def asks(text: str) -> frozenset[Ask]:
     """Return what kinds of thing the words ask for; none is common and means a look-up in the documents."""
     plain = " ".join(words(text))
@@ -234,6 +240,8 @@ def asks(text: str) -> frozenset[Ask]:
     if _MET.search(plain):
         by_code = codes(text) and not _ITS_PROBLEM.search(plain)
         found = found - {"rule"} | {"aggregate" if by_code else "similar"}
+    if _HAPPENED.search(plain) and not _TIMED.search(plain):
+        found = found - {"rule"} | {"field"}
     if found & {"rule", "field"} and STATE.search(plain) and not _TIMED.search(plain):
         return found - {"rule"} | {"field"}
     return found

@@ -76,7 +76,7 @@ FRAME = frozenset(
         "updated changed modified since yesterday today exactly kind type sort one ones least more side would like want could can be either "
         "still remain remaining left also just only currently again everything anything summary overview break broken breakdown distribution "
         "split ordered order sorted sort first? contain contains containing mention mentions mentioning regarding concerning about word words say says "
-        "prio severity urgency level levels hand hands deal dealing our my their its bot twohop been were plan billing problem problems issue issues per each"
+        "else ran run into hit meet met encounter encountered experience experienced prio severity urgency level levels hand hands deal dealing our my their its bot twohop been were plan billing problem problems issue issues per each"
     )
 )
 PRONOUN = re.compile(
@@ -102,6 +102,10 @@ BOUNDS: Mapping[str, tuple[int | None, int | None]] = {
 }
 """What to add to the number said for the least and for the most."""
 WHO_MOST = re.compile(r"\bwho\b.*\b(?:most|fewest|least|busiest)\b|\bquien\b.*\bmas\b|\bbusiest\b")
+PEOPLE_COUNTED = re.compile(
+    r"\b(?:how many|number of|cuant[oa]s) (?:\w+ ){0,3}?(?:customer|client|shop|cliente)s\b"
+    r"|\b(?:customer|client|shop|cliente)s\b.*\b(?:in total|altogether|overall|en total)\b"
+)
 ABOUT = re.compile(
     r"\b(?<!what )(?<!how )(?:about|mention(?:s|ed|ing)?|regarding|concerning|contain(?:s|ing)?|relat(?:ed|ing) to|with the words?|"
     r"(?:problems?|issues?|trouble|difficulties|errors?) with|complain(?:ed|s|ing)? (?:about|of)|dealing with|sobre|acerca de|mencionan?|problemas con)"

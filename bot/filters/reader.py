@@ -10,6 +10,7 @@ from itertools import chain, product
 from typing import Any
 
 from bot.filters import denial
+from bot.filters.actions import alike, family_of, positive
 from bot.filters.days import Span, spans
 from bot.filters.meant import same_customer
 from bot.filters.phrases import (
@@ -18,7 +19,6 @@ from bot.filters.phrases import (
     BOUNDS,
     COMPARED,
     COUNT,
-    DONE,
     FALSE,
     FIELDS,
     FRAME,
@@ -30,6 +30,7 @@ from bot.filters.phrases import (
     OPENED,
     ORDERS,
     ORDERS_OF_ONE,
+    PEOPLE_COUNTED,
     PLAIN,
     PRONOUN,
     QUOTED,
@@ -326,10 +327,7 @@ class Reader:
             else:
                 self.filters["count_by"] = name
                 self._take([i for i in places if not self._tokens[i].kind], "count_by")
-        how_many = re.search(
-            r"\b(?:how many|number of|cuant[oa]s) (?:\w+ ){0,3}?(?:customer|client|shop|cliente)s\b",
-            self._folded,
-        )
+        how_many = PEOPLE_COUNTED.search(self._folded)
         if how_many and not any(token.text in TICKETS for token in self._tokens):
             self.filters.setdefault("count_by", "customer")
         if "count_by" not in self.filters and WHO_MOST.search(self._folded):
@@ -367,7 +365,7 @@ class Reader:
                 un = word.startswith("un") and len(place) == 1
                 status = len(place) == 1 and self._is_status(word)
                 # "Resolved" is a state, unless it is dated or denied; "not closed" is a state, too.
-                own = any(_alike(*pair) for pair in product(stems(word), stems(name)))
+                own = any(alike(*pair) for pair in product(stems(word), stems(name)))
                 denied = self._negator(first, awaiting=True)
                 if not self._free(place) or (status and not self._dated(first) and not (denied and own)):
                     continue
@@ -382,7 +380,7 @@ class Reader:
                 word = self._word(place[0])
                 if self._is_status(word) or not self._free(place):
                     continue
-                un = _positive(word) != word
+                un = positive(word) != word
                 told = un or self._replied(place[0]) or bool(self._negator(place[0], awaiting=True))
                 if told or denial.behind(self._said, self._bound, place[-1])[0]:
                     self._put_action(fitting[0], place, denied=un)
@@ -432,7 +430,7 @@ class Reader:
         """Return where a part of an action's name stands, in whatever words."""
         # A word by which another action is called is that action's.
         others = {s for action in self._names.actions for s in stems(action)}
-        family = {stem, *({s for word in _family(stem) for s in stems(word)} - others)}
+        family = {stem, *({s for word in family_of(stem) for s in stems(word)} - others)}
         synonyms = [
             form
             for head, said in self._names.synonyms.items()
@@ -444,7 +442,7 @@ class Reader:
         return found + [
             [i]
             for i, token in enumerate(self._tokens)
-            if not token.kind and any(_alike(s, f) for s in stems(_positive(token.text)) for f in family)
+            if not token.kind and any(alike(s, f) for s in stems(positive(token.text)) for f in family)
         ]
 
     def _flags(self) -> None:
@@ -651,28 +649,6 @@ def is_flag(values: Iterable[str]) -> bool:
     """Tell whether a facet's values are true and false, in whatever words."""
     folded = {fold(value) for value in values}
     return bool(folded) and folded <= TRUE | FALSE
-
-
-def _family(stem: str) -> tuple[str, ...]:
-    """Return the everyday words for a part of an action's name: a reply is a response is an answer."""
-    families = ((head, *said) for head, said in DONE.items())
-    return tuple(
-        chain(
-            *(family for family in families if any(_alike(s, stem) for word in family for s in stems(word)))
-        )
-    )
-
-
-def _alike(one: str, other: str) -> bool:
-    """Tell whether two stems are of one family: resolv and resolut, respond and respons."""
-    if one == other:
-        return True
-    size = min(len(one), len(other)) - 1
-    return size >= 5 and one[:size] == other[:size] and abs(len(one) - len(other)) <= 3
-
-
-def _positive(word: str) -> str:
-    return word[2:] if word.startswith("un") and len(word) > 6 else word
 
 
 def _singular(word: str) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+from bot.filters.actions import tells_of
 from bot.gate import STATE
 from bot.offline.quote import ORDERS
 from bot.types import EvidenceItem
 from bot.verdict.case import DEMANDS
 from ingest.blocks import sentences
+from ingest.dates import format_date
+from ingest.types import Ticket
 from ingest.words import stems, words
 
 
@@ -46,6 +49,8 @@ def fields_of(item: EvidenceItem, text: str, wanted: frozenset[str], short: bool
     if short and not named:
         named = [line for line in fields if line.partition(": ")[2] in item.facets.values()]
     head = head if head.endswith((".", "?", "!")) else f"{head}."
+    if "when" in words(text) and item.ticket and (days := _days_of(item.ticket, text)):
+        return [f"{head} {'; '.join(days)} [{item.n}]"]
     if named:
         # A fixed column and a declared event may be the same moment.
         told = {line.partition(": ")[2]: line for line in reversed(named)}
@@ -56,3 +61,13 @@ def fields_of(item: EvidenceItem, text: str, wanted: frozenset[str], short: bool
     quotable = () if ORDERS.search(body) else sentences(body)
     said = [f"The ticket says: “{line}”" for line in quotable if len(words(line)) > 3][:1]
     return [f"{line} [{item.n}]" for line in (f"{head} {'; '.join(fields[:6])}.", *said, *resolution)]
+
+
+def _days_of(ticket: Ticket, text: str) -> list[str]:
+    """Return when that took place which a question names: "When was the machine delivered?"."""
+    held = {**ticket.events, **ticket.actions}
+    return [
+        f"{name.capitalize()}: {format_date(day)}"
+        for name, day in held.items()
+        if name != "opening" and tells_of(text, name)
+    ]

@@ -294,3 +294,25 @@ async def test_and_of_another_ticket_asks_what_was_asked_last(desk: Desk) -> Non
     entitled = "Is the customer on case 72 entitled to return the machine?"
     *_, last = await thread(desk, entitled, "What is the status of case 72?", "and of case 73?")
     assert last.standalone == "What is the status of case C-73?"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("When was the machine on case 73 delivered?", "Ticket C-73: Wrong lid. Delivery: 10 March 2026 [1]"),
+        ("When was case 73 answered?", "Ticket C-73: Wrong lid. First reply: 2 April 2026 [1]"),
+        ("When did we first respond on case 73?", "Ticket C-73: Wrong lid. First reply: 2 April 2026 [1]"),
+    ],
+)
+async def test_when_something_took_place_is_read_off_the_ticket(desk: Desk, text: str, told: str) -> None:
+    assert await head(desk, text) == told
+
+
+async def test_customers_in_total_are_counted(desk: Desk) -> None:
+    told = "Tickets (tier Gold, counted by customer): 3 found, 2 customers [1]"
+    assert await head(desk, "customers on gold in total") == told
+
+
+@pytest.mark.parametrize("text", ["who has had E-4402?", "who else ran into E-4402?"])
+async def test_who_met_a_code_is_whose_tickets_name_it(desk: Desk, text: str) -> None:
+    assert await head(desk, text) == "Tickets (text e-4402): 2 found [1]"
