@@ -396,9 +396,17 @@ class Desk:
         # How many tickets are searched is a setting; their table stays.
         return self._sync(*self._tickets(), allow_removal=True, watch=watch)
 
-    def import_tickets(self, path: Path, *, anew: bool = True) -> ImportReport:
-        """Import a ticket file; unless `anew`, only where somebody touched it since."""
-        return self.tickets.import_csv(path, datetime.now(self.zone), anew=anew)
+    def import_tickets(
+        self, path: Path, *, anew: bool = True, replace: bool = False, allow_removal: bool = False
+    ) -> ImportReport:
+        """Import a ticket file; unless `anew`, only where somebody touched it since.
+
+        With `replace` the file is the truth of its own rows: what it no longer has goes, most of it only with
+        `allow_removal`.
+        """
+        return self.tickets.import_csv(
+            path, datetime.now(self.zone), anew=anew, replace=replace, allow_removal=allow_removal
+        )
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on an event loop of its own, and leave nothing of the loop open."""

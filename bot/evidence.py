@@ -114,7 +114,7 @@ def ticket_text(ticket: Ticket, label: str) -> str:
         "Status": ticket.status,
         "Priority": ticket.priority,
         "Assignee": ticket.assignee,
-        "Opened": format_date(ticket.opened_at) if ticket.opened_at else "",
+        "Opened": format_date(ticket.opened) if ticket.opened else "",
         **{name.capitalize(): format_date(day) for name, day in {**ticket.events, **ticket.actions}.items()},
         **{name.capitalize(): f"cannot be read: {why}" for name, why in ticket.unread.items()},
     }

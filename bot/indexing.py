@@ -132,7 +132,7 @@ class Outcome:
             "folders": {root.name: str(root.path) for root in self.roots},
             "imports": {
                 report.file.name: {
-                    **{name: getattr(report, name) for name in ("added", "changed", "unchanged")},
+                    **{name: getattr(report, name) for name in (*_COUNTS, "kept")},
                     "skipped": len(report.skipped),
                     "seconds": round(report.seconds, 3),
                 }
@@ -171,9 +171,11 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
             for path in desk.settings.tickets.csv:
                 watch.stage(f"importing {path.name}")
                 try:
-                    imported.append(desk.import_tickets(path, anew=False))
+                    imported.append(
+                        desk.import_tickets(path, anew=False, replace=True, allow_removal=order.allow_removal)
+                    )
                     if imported[-1].failed:
-                        unimported.append(f"{path.name}: no row is a ticket")
+                        unimported.append(f"{path.name}: {imported[-1].failure}")
                 except TicketImportError as error:
                     # A ticket file that cannot be read is no reason to leave the documents as they were.
                     unimported.append(str(error))

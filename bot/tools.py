@@ -397,7 +397,7 @@ class Toolbox:
                     t.priority,
                     t.assignee,
                     *t.facets.values(),
-                    f"opened {format_date(t.opened_at)}" if t.opened_at else "",
+                    f"opened {format_date(t.opened)}" if t.opened else "",
                 )
                 if part
             )

@@ -194,7 +194,7 @@ class Ticket:
     updated_at: datetime | None = None
     facets: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     events: Mapping[str, date | datetime] = field(default_factory=dict)
-    """What happened to the customer, by anchor name ("charge"); `opening` is always `opened_at` if known."""
+    """What happened to the customer, by anchor name ("charge"); `opening` is there if `opened_at` is, as a day where that has no time."""
     actions: Mapping[str, date | datetime] = field(default_factory=dict)
     """What somebody did, by name ("refund request", "first response")."""
     personal: Mapping[str, str] = field(default_factory=lambda: EMPTY)
@@ -203,3 +203,8 @@ class Ticket:
     unread: Mapping[str, str] = field(default_factory=dict)
     """Dates that are there and cannot be read: name of the event (`opening` too) or action to the reason."""
     imported_at: datetime | None = None
+
+    @property
+    def opened(self) -> date | datetime | None:
+        """When it was opened, for people: a day where nobody wrote a time."""
+        return self.events.get("opening", self.opened_at)

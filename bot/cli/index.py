@@ -63,7 +63,11 @@ def index(
         list[Path] | None, typer.Option("--forget", help="Take an indexed folder out of the index.")
     ] = None,
     allow_removal: Annotated[
-        bool, typer.Option("--allow-removal", help="Let a folder lose most of its documents at once.")
+        bool,
+        typer.Option(
+            "--allow-removal",
+            help="Let a folder lose most of its documents at once, and a ticket file its tickets.",
+        ),
     ] = False,
     as_json: AsJson = False,
     started: Annotated[str, typer.Option("--run", hidden=True, help="Id of the run that this is.")] = "",
@@ -213,6 +217,13 @@ def rollback(config: Config = None) -> None:
 @tickets_app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(help="A CSV file with a header.")],
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Remove the tickets that this file brought before and has no more."),
+    ] = False,
+    allow_removal: Annotated[
+        bool, typer.Option("--allow-removal", help="With --replace, even where they are most of its tickets.")
+    ] = False,
     config: Config = None,
 ) -> None:
     """Import tickets from a CSV file; bad rows are named and the rest is imported."""
@@ -222,7 +233,7 @@ def import_(
         raise TicketImportError(f"{str(file)!r} cannot be read: there is no such file; check the name")
     loading()
     with opened(settings) as desk:
-        imported = desk.import_tickets(file)
+        imported = desk.import_tickets(file, replace=replace, allow_removal=allow_removal)
         out.print(imported.summary(), markup=False)
         out.print(desk.sync_tickets().summary(), markup=False)
     if imported.failed:

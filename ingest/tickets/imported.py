@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    delete,
     func,
     insert,
     inspect,
@@ -35,16 +36,23 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateColumn
 
 from ingest.config import TicketSettings
-from ingest.errors import ConfigError
+from ingest.errors import ConfigError, TicketImportError
 from ingest.tickets import engines
 from ingest.tickets.guess import FIELDS, TIMES, describe
 from ingest.tickets.mapping import Stored, effective, lacking, learned, mapping_of
-from ingest.tickets.rows import Record, columns_of, records
+from ingest.tickets.rows import Record, columns_of, exchanged, records
 from ingest.tickets.shape import Shape, column_names
 from ingest.tickets.table import Skipped, read
 from ingest.words import fold
 
 _BATCH = 500
+_NO_TICKET = "no row is a ticket: nothing was imported; mend the file or [tickets] in twohop.toml"
+_NO_ROW = (
+    "it has a header and no row, like an export that broke: nothing was imported and what it brought before is kept; "
+    "export it again"
+)
+_KEEPS = 2
+"""What is kept of a file's rows, as a number that changes with it: files are then read again."""
 _KEPT = ("personal", "unread")
 """Columns of several values, of which a file replaces those that it has."""
 
@@ -64,11 +72,17 @@ class ImportReport:
     seconds: float
     notes: tuple[str, ...] = ()
     """Assumptions worth a look."""
+    removed: int = 0
+    """Tickets that the file brought before and has no more."""
+    kept: int = 0
+    """Those of them that stay, and are answered and counted."""
+    failure: str = ""
+    """Why the table does not hold what the file should bring; empty where it does."""
 
     @property
     def failed(self) -> bool:
-        """Tell whether the file has rows and none of them is a ticket."""
-        return bool(self.skipped) and not self.added + self.changed + self.unchanged
+        """Tell whether somebody has to look at the file."""
+        return bool(self.failure)
 
     def summary(self) -> str:
         """Write the report as text lines."""
@@ -77,9 +91,14 @@ class ImportReport:
             f"{self.unchanged} unchanged, {len(self.skipped)} rows skipped ({self.seconds:.1f} s)"
         ]
         lines += [f"  line {line}: {reason}" for line, reason in self.skipped]
-        if self.failed:
+        if self.removed:
+            lines.append(f"  {self.removed} tickets that it brought before and has no more were removed")
+        if self.failure:
+            lines.append(f"  {self.failure}")
+        elif self.kept:
             lines.append(
-                "  no row is a ticket: nothing was imported; mend the file or [tickets] in twohop.toml"
+                f"  kept: {self.kept} tickets that it brought before and has no more; they are answered and counted. "
+                f"Remove them: twohop tickets import {self.file.name} --replace"
             )
         lines += [f"  note: {note}" for note in self.notes]
         if self.guessed is not None:
@@ -156,14 +175,20 @@ class Imported:
         """Say nothing: the table is ours."""
         return ()
 
-    def import_csv(self, path: Path, now: datetime, *, anew: bool) -> ImportReport:
+    def import_csv(
+        self, path: Path, now: datetime, *, anew: bool, replace: bool, allow_removal: bool
+    ) -> ImportReport:
         """Import a ticket file in one transaction; a bad row is named and skipped.
 
         Importing the same file again changes nothing. Spellings of a value (team, TEAM) become the commonest. Unless
-        `anew`, a file whose rows were all taken, and which nobody touched since, is not read again.
+        `anew`, a file whose rows were all taken, and which nobody touched since, is not read again. With `replace`,
+        tickets that it brought before and does not have any more are removed, but none where a row could not be read,
+        since it may be one of them.
 
         Raises:
-            TicketImportError: the file cannot be read or lacks a configured column; nothing was imported.
+            TicketImportError: the file cannot be read or lacks a configured column, would read known dates with day and
+                month the other way round, or more than half of its tickets would go without `allow_removal`; nothing
+                was imported.
         """
         began = time.monotonic()
         mark = self._mark(path)
@@ -183,14 +208,34 @@ class Imported:
             skipped = tuple(sorted((*content.skipped, *found.skipped)))
             if not found.good:
                 # A file that brings no ticket teaches nothing either.
-                return ImportReport(path, 0, 0, 0, skipped, None, time.monotonic() - began)
+                why = _NO_TICKET if skipped else _NO_ROW
+                return ImportReport(path, 0, 0, 0, skipped, None, time.monotonic() - began, failure=why)
             _prepare(connection, table)
+            existing = _existing(connection, table, [record.number for record in found.good])
+            if day_first is None:
+                _refuse_exchanged(path, found.good, existing, shape, self._zone)
             added, changed = _upsert(
-                connection, table, shape, found.good, now.astimezone(UTC).replace(tzinfo=None)
+                connection,
+                table,
+                shape,
+                found.good,
+                existing,
+                str(path.absolute()),
+                now.astimezone(UTC).replace(tzinfo=None),
             )
+            gone = _gone(connection, table, path, {record.number for record in found.good})
+            known = len(gone) + sum(row["file"] == str(path.absolute()) for row in existing.values())
+            removing = replace and not content.skipped
+            if removing and 2 * len(gone) > known and not allow_removal:
+                raise TicketImportError(
+                    f"{path} no longer has {len(gone)} of the {known} tickets that it brought before: nothing was imported; "
+                    "export it again, or add --allow-removal where they are to go"
+                )
+            for batch in batches(gone if removing else []):
+                connection.execute(delete(table).where(table.c.number.in_(batch)))
             marks = (
                 {}
-                if skipped or found.unread
+                if skipped or found.unread or (gone and not removing)
                 else {str(path.absolute()): {"mark": mark, "tickets": len(found.good)}}
             )
             _keep(connection, stored, now.astimezone(self._zone), marks)
@@ -203,6 +248,8 @@ class Imported:
             guessed=settings if _is_guess(settings, self._given) else None,
             seconds=time.monotonic() - began,
             notes=(*found.notes, *found.unread),
+            removed=len(gone) if removing else 0,
+            kept=0 if removing else len(gone),
         )
 
     def _mark(self, path: Path) -> str:
@@ -212,7 +259,7 @@ class Imported:
         except OSError:
             # Reading it says what the matter is.
             return ""
-        said = f"{stat.st_size} {stat.st_mtime_ns} {self._zone.key} {self._given.model_dump_json()}"
+        said = f"{_KEEPS} {stat.st_size} {stat.st_mtime_ns} {self._zone.key} {self._given.model_dump_json()}"
         return hashlib.sha256(said.encode()).hexdigest()
 
     def _writing(self) -> AbstractContextManager[Connection]:
@@ -233,6 +280,7 @@ def _table(settings: TicketSettings) -> Table:
         Column("opened_at", DateTime),
         Column("updated_at", DateTime),
         Column("imported_at", DateTime),
+        words_column("file"),
         words_column("folded"),
         *(words_column(column) for (section, _), column in names.items() if section == "facets"),
         *(Column(column, String(40)) for (section, _), column in names.items() if section != "facets"),
@@ -283,15 +331,50 @@ def _keep(connection: Connection, stored: Stored, now: datetime, marks: Mapping[
             connection.execute(insert(_META).values(key=key, value=value))
 
 
+def _existing(connection: Connection, table: Table, numbers: Sequence[str]) -> dict[str, RowMapping]:
+    return {
+        row["number"]: row
+        for batch in batches(numbers)
+        for row in connection.execute(select(table).where(table.c.number.in_(batch))).mappings()
+    }
+
+
+def _gone(connection: Connection, table: Table, path: Path, there: Collection[str]) -> list[str]:
+    """Return the numbers of the tickets that this file was the last to bring, and that it does not have any more."""
+    brought = select(table.c.number).where(table.c.file == str(path.absolute())).order_by(table.c.number)
+    return [number for number in connection.execute(brought).scalars() if number not in there]
+
+
+def _refuse_exchanged(
+    path: Path, found: Sequence[Record], existing: Mapping[str, RowMapping], shape: Shape, zone: ZoneInfo
+) -> None:
+    """Refuse a file whose dates would be read with day and month the other way round than those that are known."""
+    said = [
+        why
+        for record in found
+        if (before := existing.get(record.number)) and (why := exchanged(record, before, shape.names, zone))
+    ]
+    if said:
+        raise TicketImportError(
+            f"{path} would move known dates: {said[0]}{f', and {len(said) - 1} more' if said[1:] else ''}; nothing was "
+            "imported. Say which is right, [tickets] day_first = true or false, or write dates like 2026-09-02"
+        )
+
+
 def _upsert(
-    connection: Connection, table: Table, shape: Shape, found: Sequence[Record], now: datetime
+    connection: Connection,
+    table: Table,
+    shape: Shape,
+    found: Sequence[Record],
+    existing: Mapping[str, RowMapping],
+    file: str,
+    now: datetime,
 ) -> tuple[int, int]:
     """Write what is new or differs; return how many tickets were added and changed."""
     rows = [columns_of(record, shape.names) for record in found]
-    existing: dict[str, RowMapping] = {}
-    for batch in batches([row["number"] for row in rows]):
-        for old in connection.execute(select(table).where(table.c.number.in_(batch))).mappings():
-            existing[old["number"]] = old
+    others = [number for number, before in existing.items() if before["file"] != file]
+    for batch in batches(others):
+        connection.execute(update(table).where(table.c.number.in_(batch)).values(file=file))
     _share_spellings(connection, table, shape, rows, existing)
     added, changed = [], []
     for row in rows:
@@ -301,7 +384,7 @@ def _upsert(
             row[kept] = {name: value for name, value in values.items() if value}
         if before is None:
             texts = dict.fromkeys(("subject", "body", "resolution"), "") | row
-            added.append({**row, "folded": _folded(texts), "imported_at": now})
+            added.append({**row, "file": file, "folded": _folded(texts), "imported_at": now})
         elif any((before[name] or {}) != row[name] for name in _KEPT) or any(
             before[name] != value for name, value in row.items() if name not in _KEPT
         ):

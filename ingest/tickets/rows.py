@@ -9,11 +9,13 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from sqlalchemy import RowMapping
+
 from ingest.config import TicketSettings
 from ingest.tickets.guess import FIELDS, TIMES
 from ingest.tickets.numbers import Numbers
 from ingest.tickets.shape import dated
-from ingest.tickets.table import Row, Skipped, Table, Unreadable, orders, read_date
+from ingest.tickets.table import Row, Skipped, Table, Unreadable, order_of, orders, read_date
 
 _TITLE = 80
 
@@ -32,6 +34,8 @@ class Record:
     personal: Mapping[str, str]
     unread: Mapping[str, str]
     """Each date's name to the reason why it cannot be read, empty where it can."""
+    doubtful: Mapping[str, tuple[str, date | datetime]]
+    """Each date's name to how it is written and its other reading, where day and month could be exchanged."""
 
     def says_the_same(self, other: Record) -> bool:
         """Compare everything but the line."""
@@ -70,13 +74,19 @@ def records(
             return row.cells[at[column]]
 
         reasons: dict[str, str] = {}
+        doubtful: dict[str, tuple[str, date | datetime]] = {}
 
         def when(column: str) -> date | datetime | None:
             try:
-                return read_date(cell(column), first[column], zone)
+                found = read_date(cell(column), first[column], zone)
             except Unreadable as error:
                 reasons[column] = str(error)
                 return None
+            if order_of([cell(column)]).doubtful and (
+                other := read_date(cell(column), not first[column], zone)
+            ):
+                doubtful[column] = cell(column), other
+            return found
 
         spelled = cell(mapping.columns["number"])
         number = numbers.canonical(spelled)
@@ -101,6 +111,7 @@ def records(
             {name: when(column) for name, column in mapping.actions.items()},
             {column: cell(column) for column in mapping.personal if column in at},
             {name: reasons.get(column, "") for name, column in names.items()},
+            {name: doubtful[column] for name, column in names.items() if column in doubtful},
         )
 
     good: dict[str, Record] = {}
@@ -147,6 +158,34 @@ def _moment(when: date | datetime | None, zone: ZoneInfo) -> datetime | None:
     return datetime.combine(when, time(), zone)
 
 
+def kept_moment(moment: datetime | None) -> datetime | None:
+    """Return a moment as a column of times keeps it, in UTC without a zone."""
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment else None
+
+
+def exchanged(
+    record: Record, before: RowMapping, names: Mapping[tuple[str, str], str], zone: ZoneInfo
+) -> str:
+    """Say which date of a record was read with day and month the other way round before; empty text for none.
+
+    `before` is the ticket's row of the table, and `names` maps (section, name) to its columns.
+    """
+    row = columns_of(record, names)
+    for name, (cell, other) in record.doubtful.items():
+        column = {"opening": "opened_at", "update": "updated_at"}.get(name) or names.get(
+            ("events", name), names.get(("actions", name), "")
+        )
+        kept = kept_moment(_moment(other, zone)) if name in ("opening", "update") else encode(other)
+        if before[column] == kept != row[column]:
+            was = f"{other.day} {other:%B}"
+            # The other way round: what was its month is its day now.
+            now = f"{other.month} {date(other.year, other.day, 1):%B}"
+            return (
+                f"line {record.line}, {name} {cell!r} was read as {was} {other.year} before, and is {now} now"
+            )
+    return ""
+
+
 def _one_line(cell: str) -> str:
     return " ".join(cell.split())
 
@@ -155,7 +194,7 @@ def columns_of(record: Record, names: Mapping[tuple[str, str], str]) -> dict[str
     """Return a record as values of the table's columns; `names` maps (section, name) to a column."""
     row: dict[str, Any] = {"number": record.number, **record.fields}
     for name, moment in record.times.items():
-        row[name] = moment.astimezone(UTC).replace(tzinfo=None) if moment else None
+        row[name] = kept_moment(moment)
     row |= {names["facets", name]: value for name, value in record.facets.items()}
     row |= {names["events", name]: encode(when) for name, when in record.events.items()}
     row |= {names["actions", name]: encode(when) for name, when in record.actions.items()}

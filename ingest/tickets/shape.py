@@ -16,7 +16,7 @@ from ingest.words import words
 
 COUNTED = ("customer", "status", "priority", "assignee")
 """The fixed fields that can be counted by; every facet can, too."""
-_NOT_SHOWN = ("folded", "personal", "key", "unread")
+_NOT_SHOWN = ("file", "folded", "personal", "key", "unread")
 
 
 class Shape:

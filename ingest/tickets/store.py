@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from datetime import time as clock
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
@@ -251,22 +252,32 @@ class TicketStore:
                     reason = _unfit(shape, row)
                     yield Failed(f"tickets:{number}", reason) if reason else self._ticket(shape, row)
 
-    def import_csv(self, path: Path, now: datetime, *, anew: bool = True) -> ImportReport:
+    def import_csv(
+        self,
+        path: Path,
+        now: datetime,
+        *,
+        anew: bool = True,
+        replace: bool = False,
+        allow_removal: bool = False,
+    ) -> ImportReport:
         """Import a ticket file in one transaction; a bad row is named and skipped.
 
         Importing the same file again changes nothing. Spellings of a value (team, TEAM) become the commonest. Unless
-        `anew`, a file that nobody touched since its import is not read again.
+        `anew`, a file that nobody touched since its import is not read again. With `replace`, tickets that the file
+        brought before and does not have any more are removed; where they are most of them only with `allow_removal`,
+        else the file is refused.
 
         Raises:
-            TicketImportError: the file cannot be read or lacks a configured column, or the tickets are a company's own
-                database; nothing was imported.
+            TicketImportError: the file cannot be read or lacks a configured column, reads known dates otherwise than
+                before, or the tickets are a company's own database; nothing was imported.
         """
         if self.away or isinstance(self._held, Mapped):
             raise TicketImportError(
                 f"{path} was not imported: the tickets are read from {self.settings.table!r} of TICKETS_DATABASE_URL, "
                 "where Twohop writes nothing; take the file out of tickets.csv, or unset both to import files"
             )
-        report = self._held.import_csv(path, now, anew=anew)
+        report = self._held.import_csv(path, now, anew=anew, replace=replace, allow_removal=allow_removal)
         with engines.starting(self._held.engine, self._url, self.settings) as connection:
             self._shape = self._held.shape(connection, self._shape)
         return report
@@ -312,7 +323,9 @@ class TicketStore:
             return value.replace(tzinfo=UTC).astimezone(self._zone) if value else None
 
         def dates(section: str) -> dict[str, date | datetime]:
-            return {name: decode(row[c], self._zone) for name, c in shape.of(section).items() if row[c]}
+            return {
+                name: _written(decode(row[c], self._zone)) for name, c in shape.of(section).items() if row[c]
+            }
 
         opened = moment("opened_at")
         return Ticket(
@@ -327,13 +340,18 @@ class TicketStore:
             opened_at=opened,
             updated_at=moment("updated_at"),
             facets={name: _line(row[column]) for name, column in shape.of("facets").items() if row[column]},
-            events={**dates("events"), **({"opening": opened} if opened else {})},
+            events={**dates("events"), **({"opening": _written(opened)} if opened else {})},
             actions=dates("actions"),
             personal=shape.personal(row),
             unread=shape.unread(row),
             readers=frozenset(shape.settings.readers),
             imported_at=moment("imported_at"),
         )
+
+
+def _written(when: date | datetime) -> date | datetime:
+    """Return a day for its first moment: that is how a column of times keeps a day that came without one."""
+    return when.date() if isinstance(when, datetime) and when.time() == clock() else when
 
 
 def _unfit(shape: Shape, row: RowMapping) -> str:

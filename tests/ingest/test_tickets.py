@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text as sql
 from sqlalchemy.exc import DBAPIError
 
+from bot.evidence import ticket_text
 from ingest.config import CalendarSettings, TicketSettings
 from ingest.errors import ConfigError, TicketImportError, TwohopError
 from ingest.tickets import AmbiguousName, TicketFilter, TicketStore, describe, guess
@@ -559,6 +560,127 @@ def test_an_assumed_order_of_days_and_months_is_said(make: Make, write: Callable
     report = make().import_csv(write("number,subject,charged_on", "4812,a,02/09/2025"), NOW)
     assert "charged_on: '02/09/2025' was read with the month first" in report.summary()
     assert "day_first = true" in report.summary()
+
+
+def test_a_file_that_would_move_known_dates_is_refused_until_the_order_is_said(
+    make: Make, write: Callable[..., Path]
+) -> None:
+    header = "number,subject,opened_at,charged_on,refund_requested_on"
+    before = ["4812,a,01/04/2026 10:00,01/04/2026,02/04/2026", "4813,b,13/04/2026,13/04/2026,14/04/2026"]
+    store = make()
+    store.import_csv(write(header, *before), NOW)
+
+    def charged() -> Any:
+        found = store.get("4812", SUPPORT)
+        return found and (found.opened, found.events["charge"], found.actions["refund request"])
+
+    first = (datetime(2026, 4, 1, 10, tzinfo=MADRID), date(2026, 4, 1), date(2026, 4, 2))
+    assert charged() == first
+    shorter = write(header, "4814,new,01/04/2026 10:00,02/02/2026,", before[0])
+    with pytest.raises(
+        TicketImportError,
+        match=r"line 3, opening '01/04/2026 10:00' was read as 1 April 2026 before, and is 4 January now.*day_first",
+    ):
+        store.import_csv(shorter, NOW)
+    assert charged() == first
+    assert store.get("4814", SUPPORT) is None
+    said = make(day_first=True)
+    assert said.import_csv(shorter, NOW).unchanged == 1
+    assert charged() == first
+    otherwise = make(day_first=False)
+    assert otherwise.import_csv(shorter, NOW).changed == 2
+    assert charged()[1] == date(2026, 1, 4)
+
+
+def test_a_date_that_is_corrected_to_another_is_taken(make: Make, write: Callable[..., Path]) -> None:
+    store = make()
+    store.import_csv(write("number,subject,charged_on", "4812,a,2026-04-01"), NOW)
+    report = store.import_csv(write("number,subject,charged_on", "4812,a,2026-01-04"), NOW)
+    assert (report.changed, report.failure) == (1, "")
+
+
+def test_a_day_that_came_without_a_time_is_shown_as_a_day(make: Make, write: Callable[..., Path]) -> None:
+    store = make(events={"charge": "charged_on"})
+    rows = ["4812,a,2026-03-20,2026-03-20T00:00:00", "4813,b,2026-03-20 09:30,2026-03-20 09:30"]
+    store.import_csv(write("number,subject,opened_at,charged_on", *rows), NOW)
+    day, moment = (store.get(number, SUPPORT) for number in ("4812", "4813"))
+    assert day is not None
+    assert moment is not None
+    assert day.events == {"charge": date(2026, 3, 20), "opening": date(2026, 3, 20)}
+    assert day.opened == date(2026, 3, 20)
+    assert moment.opened == moment.events["charge"] == datetime(2026, 3, 20, 9, 30, tzinfo=MADRID)
+    assert "Opened: 20 March 2026\n" in ticket_text(day, "TCK-4812")
+    assert "00:00" not in ticket_text(day, "TCK-4812")
+    assert "Opened: 20 March 2026, 09:30" in ticket_text(moment, "TCK-4813")
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_tickets_that_left_their_file_are_told_and_go_where_the_file_is_the_truth(
+    make: Make, write: Callable[..., Path], replace: bool
+) -> None:
+    store = make()
+    store.import_csv(write("number,subject", "4900,other", name="other.csv"), NOW)
+    store.import_csv(write("number,subject", *(f"481{n},a" for n in range(6))), NOW)
+    report = store.import_csv(write("number,subject", *(f"481{n},a" for n in range(4))), NOW, replace=replace)
+    told = report.summary()
+    assert (report.kept, report.removed, report.failed) == ((0, 2, False) if replace else (2, 0, False))
+    assert (
+        "kept: 2 tickets" in told,
+        "2 tickets that it brought before and has no more were removed" in told,
+    ) == (
+        not replace,
+        replace,
+    )
+    assert ("twohop tickets import tickets.csv --replace" in told) is not replace
+    assert store.find(TicketFilter(), SUPPORT).total == (5 if replace else 7)
+    again = store.import_csv(
+        write("number,subject", *(f"481{n},a" for n in range(4))), NOW, anew=False, replace=True
+    )
+    assert (again.removed, again.unchanged) == ((0, 4) if replace else (2, 4)), (
+        "what was kept by hand goes later"
+    )
+
+
+def test_a_file_that_lost_most_of_its_tickets_is_refused(make: Make, write: Callable[..., Path]) -> None:
+    store = make()
+    store.import_csv(write("number,subject", *(f"481{n},a" for n in range(6))), NOW)
+    short = write("number,subject", "4810,a", "4816,new", "4817,new", "4818,new", "4819,new", "4820,new")
+    for _ in range(2):
+        with pytest.raises(
+            TicketImportError,
+            match=r"no longer has 5 of the 6 tickets that it brought before.*--allow-removal",
+        ):
+            store.import_csv(short, NOW, anew=False, replace=True)
+    assert store.find(TicketFilter(), SUPPORT).total == 6
+    assert store.get("4816", SUPPORT) is None
+    report = store.import_csv(short, NOW, anew=False, replace=True, allow_removal=True)
+    assert (report.kept, report.removed, report.failed) == (0, 5, False)
+    assert store.find(TicketFilter(), SUPPORT).total == 6
+
+
+def test_nothing_goes_while_a_row_cannot_be_read_and_a_ticket_is_its_last_files(
+    make: Make, write: Callable[..., Path]
+) -> None:
+    store = make()
+    rows = [f"481{n},a" for n in range(6)]
+    store.import_csv(write("number,subject", *rows), NOW)
+    torn = store.import_csv(write("number,subject", *rows[:4], "4814"), NOW, replace=True)
+    assert (torn.kept, torn.removed) == (2, 0)
+    store.import_csv(write("number,subject", "4815,a", name="other.csv"), NOW)
+    report = store.import_csv(write("number,subject", *rows[:4]), NOW, replace=True)
+    assert report.removed == 1
+    assert store.get("4815", SUPPORT) is not None
+
+
+def test_a_file_of_a_header_alone_is_a_failure_and_keeps_the_tickets(
+    make: Make, write: Callable[..., Path]
+) -> None:
+    store = make()
+    store.import_csv(write(HEADER, *ROWS), NOW)
+    report = store.import_csv(write(HEADER), NOW, replace=True, allow_removal=True)
+    assert report.failed
+    assert "a header and no row, like an export that broke" in report.summary()
+    assert store.find(TicketFilter(), SUPPORT).total == 4
 
 
 def test_spellings_of_one_value_become_the_commonest(make: Make, write: Callable[..., Path]) -> None:
