@@ -129,10 +129,19 @@ def ticket_text(ticket: Ticket, label: str) -> str:
 def stale(
     used: Iterable[EvidenceItem], as_of: datetime | None, now: datetime, settings: TicketSettings
 ) -> str:
-    """Say of when the tickets are, where an answer used some and that is longer ago than the settings allow."""
+    """Say how old the tickets are, where an answer used some and `as_of` is longer ago than the settings allow.
+
+    Imported ones are of their import. A company's own database is read at the moment of asking, so that all there is to
+    say of it is when it last changed.
+    """
     hours = settings.stale_after_hours
     if not hours or as_of is None or not any(item.kind in ("ticket", "table") for item in used):
         return ""
     if (now - as_of).total_seconds() <= hours * 3600:
         return ""
+    if settings.table:
+        return (
+            f"The newest change that the ticket database records is of {format_date(as_of)}; "
+            "it may be a copy that is no longer filled."
+        )
     return f"The tickets are as of {format_date(as_of)}; they may have changed since."

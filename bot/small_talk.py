@@ -60,8 +60,12 @@ async def _sources(question: Question, parts: Parts) -> str:
         for d in documents
     ]
     as_of = await parts.store(parts.tickets.as_of)
-    if as_of and question.asker.readers & set(parts.tickets.settings.readers):
-        lines.append(f"- the tickets, as of {format_date(as_of)}")
+    if question.asker.readers & set(parts.tickets.settings.readers):
+        if parts.tickets.settings.table:
+            newest = f"; the newest change there is of {format_date(as_of)}" if as_of else ""
+            lines.append(f"- the tickets, from their database as it is when you ask{newest}")
+        elif as_of:
+            lines.append(f"- the tickets, as of {format_date(as_of)}")
     told = "I can read:\n" + "\n".join(lines) if lines else "There is nothing that I can read for you yet."
     unread = await parts.store(parts.unread)
     return f"{told}\n\n{sentence(unread)}" if unread else told

@@ -394,7 +394,34 @@ def test_a_file_of_which_no_row_is_a_ticket_fails_and_teaches_nothing(own: Path)
     assert "nothing was imported" in result.stdout
     assert "facets:" not in result.stdout
     (own / "twohop.toml").write_text('[tickets]\ncsv = ["bad.csv"]\n', "utf-8")
-    assert "bad.csv: no row is a ticket" in indexed("docs", code=1)["failures"]
+    assert "bad.csv: no row is a ticket: nothing was imported" in str(indexed("docs", code=1)["failures"])
+
+
+def test_tickets_that_left_a_file_are_kept_by_hand_and_go_with_the_run_that_the_settings_name_it_for(
+    own: Path,
+) -> None:
+    rows = [f"{4810 + n},Acme,open,Team,Lost\n" for n in range(6)]
+    file = own / "t.csv"
+    file.write_text(TICKETS + "".join(rows), "utf-8")
+    assert run("tickets", "import", "t.csv").exit_code == 0
+    file.write_text(TICKETS + "".join(rows[:5]), "utf-8")
+    kept = run("tickets", "import", "t.csv")
+    assert kept.exit_code == 0
+    assert "kept: 1 tickets that it brought before" in kept.stdout
+    replaced = run("tickets", "import", "t.csv", "--replace")
+    assert "1 tickets that it brought before and has no more were removed" in replaced.stdout
+    file.write_text(TICKETS, "utf-8")
+    broken = run("tickets", "import", "t.csv")
+    assert broken.exit_code == 1
+    assert "a header and no row" in broken.stdout
+    (own / "twohop.toml").write_text('[tickets]\ncsv = ["t.csv"]\n', "utf-8")
+    file.write_text(TICKETS + "".join(rows[:4]), "utf-8")
+    report = indexed("docs")
+    assert (report["imports"]["t.csv"]["removed"], report["imports"]["t.csv"]["kept"]) == (1, 0)
+    file.write_text(TICKETS + rows[0], "utf-8")
+    (refused,) = indexed("docs", code=1)["failures"]
+    assert "no longer has 3 of the 4 tickets that it brought before" in refused
+    assert indexed("--allow-removal")["imports"]["t.csv"]["removed"] == 3
 
 
 def test_a_cell_that_is_no_number_teaches_no_pattern(own: Path) -> None:

@@ -41,7 +41,7 @@ from ingest.tickets import TicketFilter, TicketStore
 from ingest.tickets.dialects import Postgresql, Sqlite, refuse_writes
 from ingest.tickets.engines import reading
 from tests import postgres
-from tests.desks import answer, prepared, sample_settings
+from tests.desks import answer, prepared, sample_settings, small_settings
 from tests.fakes import HashingEmbedder
 
 MADRID = ZoneInfo("Europe/Madrid")
@@ -743,14 +743,38 @@ def test_a_scheduled_run_sees_what_changed_in_the_companys_table(company: Compan
     assert (report.changed, report.removed, report.skipped) == (("tickets:4812",), ("tickets:4813",), ())
 
 
-async def test_an_answer_says_of_when_tickets_are_that_are_old(small: Desk) -> None:
-    line = "The tickets are as of 20 September 2026, 10:00; they may have changed since."
+async def test_an_answer_says_when_a_database_last_changed_that_has_not_for_long(small: Desk) -> None:
+    line = (
+        "The newest change that the ticket database records is of 20 September 2026, 10:00; it may be a copy that is "
+        "no longer filled."
+    )
     for now, said in (("2026-09-23T09:00", 0), ("2026-09-24T09:00", 1)):
         for question in ("What is the status of ticket 4812?", "How many open tickets are there?"):
             answered = await answer(small, question, now)
             assert answered.shape == "answered", answered.text
             assert answered.text.count(line) == said, answered.text
-    assert "as of" not in (await answer(small, "When is the support desk open?", "2026-09-24T09:00")).text
+            assert "as of" not in answered.text
+    hours = await answer(small, "When is the support desk open?", "2026-09-24T09:00")
+    assert "newest change" not in hours.text
+    sources = await answer(small, "What do you know?", "2026-09-24T09:00")
+    assert (
+        "- the tickets, from their database as it is when you ask; the newest change there is of 20 September 2026, 10:00"
+        in sources.text
+    )
+
+
+async def test_an_answer_from_imported_tickets_says_of_when_they_are(tmp_path: Path) -> None:
+    settings = small_settings(
+        tmp_path, {"a.md": "# Hours\n\nThe desk is open from 9:00."}, [{"number": "4812", "status": "open"}]
+    )
+    desk = prepared(settings, HashingEmbedder())
+    try:
+        answered = await answer(desk, "What is the status of ticket 4812?", "2999-01-01T09:00")
+        assert re.search(r"The tickets are as of .*; they may have changed since\.", answered.text), (
+            answered.text
+        )
+    finally:
+        desk.close()
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
