@@ -13,8 +13,10 @@ from bot.verdict.topic import GENERIC, topic_of
 from ingest.rules import topics
 from ingest.scope import Scope, scope
 from ingest.types import AUTHORITY, Chunk, Rule
-from ingest.words import fold, stems
+from ingest.words import fold, mentions, stems
 
+_VERB = re.compile(r"\b(?:is|are|was|were|can|cannot|may|will|do|does|never|not|no)\b", re.IGNORECASE)
+_JOINT = re.compile(r",|\b(?:and|or)\b(?: other\b)?", re.IGNORECASE)
 _TOPICAL = 0.75
 """Share, by weight, of a question's topic words that a rule must hold to be about it."""
 
@@ -58,6 +60,8 @@ class Choice:
     """Rules of equal weight that say something else."""
     open: tuple[Candidate, ...] = ()
     """More specific rules that would apply if a fact were known."""
+    later: Candidate | None = None
+    """A rule that goes before the best one, but not yet on the day that counts."""
     unserved: tuple[tuple[str, str], ...] = ()
     """Facets of the case, with their values, that other rules of the matter are keyed by and none is for."""
 
@@ -67,27 +71,32 @@ def candidates(
 ) -> list[Candidate]:
     """Return every rule of the chunks with its scope, and whether it fits the case."""
     keyed = {name: values for name, values in vocabulary.items() if name != "status"}
-    named = frozenset(stem for values in keyed.values() for value in values for stem in stems(value))
-    told = frozenset(stems(f"{case.text} {case.asked}"))
-    titled = frozenset(stems(f"{case.subject} {case.asked}"))
+    facts = " ".join(case.facts.values())
+    told = frozenset(stems(f"{case.text} {facts} {case.asked}"))
+    titled = frozenset(stems(f"{case.subject} {facts} {case.asked}"))
     rules = {
         (rule.uri, rule.text, rule.amount, rule.unit, rule.labels): (rule, chunk)
         for chunk in chunks
         for rule in chunk.rules
     }
     seen = Counter(stem for rule, _ in rules.values() for stem in topics(rule))
-    common = named | {stem for stem, n in seen.items() if n > max(3, len(rules) // 8)}
+    common = frozenset(stem for stem, n in seen.items() if n > max(3, len(rules) // 8))
     found = []
     for rule, chunk in rules.values():
         read = scope(rule, keyed)
         read = replace(read, includes={**_about_one(chunk, keyed), **read.includes})
-        objects = [object_ for words in _objects(rule) if (object_ := words - common)]
-        mentioned = any(2 * len(object_ & told) >= len(object_) for object_ in objects)
-        subject = any(2 * len(object_ & titled) >= len(object_) for object_ in objects)
+        objects = [own for object_ in _objects(rule, keyed) if (own := object_ - common)]
+        mentioned = any(_holds(told, own) for own in objects)
+        subject = any(_holds(titled, own) for own in objects)
         unlimited = rule.amount is None and rule.polarity == "allows"
         fit = "no" if (objects or unlimited) and not mentioned else read.fits(case.facts)
         found.append(Candidate(rule, chunk, read, fit, len(keyed) + 1 if subject else int(mentioned)))
     return found
+
+
+def _holds(said: frozenset[str], object_: frozenset[str]) -> bool:
+    """Tell whether a text speaks of a rule's object: by half of its words, by both where it has two."""
+    return len(object_ & said) >= max(len(object_) / 2, min(len(object_), 2))
 
 
 def _about_one(chunk: Chunk, keyed: Mapping[str, Collection[str]]) -> Mapping[str, frozenset[str]]:
@@ -95,22 +104,23 @@ def _about_one(chunk: Chunk, keyed: Mapping[str, Collection[str]]) -> Mapping[st
     return {name: frozenset({value}) for name, value in chunk.facets.items() if name in keyed}
 
 
-def _objects(rule: Rule) -> tuple[frozenset[str], ...]:
-    """Return what a rule without a duration is about, in one or two ways of saying it, generic words aside.
+def _objects(rule: Rule, keyed: Mapping[str, Collection[str]]) -> tuple[frozenset[str], ...]:
+    """Return what a rule without a duration is about, in each way of saying it, generic words and facet values aside.
 
     "Invoice packs are never refunded" and "duplicate charges are corrected however long ago they were made" concern
-    only a case that is about the same thing, and then they are the most specific ones.
+    only a case that is about the same thing, and then they are the most specific ones. "Refurbished machines and opened
+    packs cannot be returned" is about either; "not covered: gaskets and other wearing parts" about what its item names.
     """
     if rule.amount is not None or rule.labels:
         return ()
-    subject = re.split(
-        r"\b(?:is|are|was|were|can|cannot|may|will|do|does|never|not|no)\b",
-        rule.text,
-        maxsplit=1,
-        flags=re.IGNORECASE,
-    )[0]
+    intro, _, item = rule.text.partition(": ")
+    subject = item if _VERB.search(intro) and item else _VERB.split(rule.text, maxsplit=1)[0]
     said = [subject, *(rule.headings[1:][-1:] if rule.polarity == "allows" else ())]
-    return tuple(frozenset(stems(text)) - GENERIC for text in said)
+    parts = [part for text in said for part in (_JOINT.split(text) if rule.polarity == "forbids" else [text])]
+    values = {
+        stem for of in keyed.values() for value in mentions(" ".join(said), of) for stem in stems(value)
+    }
+    return tuple(frozenset(stems(part)) - GENERIC - values for part in parts)
 
 
 def about_action(
@@ -199,7 +209,8 @@ def choose(
     `action` is the declared action that the matter is about, or an empty string; `anchors` are the declared events.
     """
     events = {id(c): event_of(c.rule, case, bool(action)) for c in about}
-    live = [c for c in about if _in_force(c.rule, _day(e[1]) if (e := events[id(c)]) else now.date())]
+    day = {id(c): _day(e[1]) if (e := events[id(c)]) else now.date() for c in about}
+    live = [c for c in about if _in_force(c.rule, day[id(c)])]
     # A rule whose time runs from something that the case has no date of is about another matter, if any other is not.
     known = {stem for anchor in anchors for stem in stems(anchor)}
     dated = [
@@ -230,11 +241,22 @@ def choose(
         and c.scope.keys > best.scope.keys
         and _same_matter(c, best)
     ]
+    later = [
+        c
+        for c in about
+        if c.fit == "applies"
+        and c.rule.effective_from
+        and day[id(c)] < c.rule.effective_from
+        and c.precedence[:2] > best.precedence[:2]
+        and c.outcome != best.outcome
+        and _same_matter(c, best)
+    ]
     return Choice(
         best,
         tuple(c for c in alike if c in applying and c.precedence != best.precedence and c.rule.amount),
         tuple(tied[:2]),
-        () if case.evidence or best.named else tuple(unknown),
+        () if best.named else tuple(unknown),
+        max(later, key=lambda c: c.precedence, default=None),
         ()
         if best.scope.keys or best.named
         else tuple(_unserved(case, [c for c in live if _same_matter(c, best)])),
@@ -242,9 +264,11 @@ def choose(
 
 
 def _unserved(case: Case, rules: Sequence[Candidate]) -> Iterator[tuple[str, str]]:
+    specific = [c.scope.includes for c in rules if c.scope.includes]
     for name, value in case.facts.items():
-        keyed = {fold(own) for c in rules for own in c.scope.includes.get(name, ())}
-        if keyed and fold(value) not in keyed:
+        # A facet that only some of them look at as well, such as a region's exception, asks for no terms of its own.
+        keyed = {fold(own) for keys in specific for own in keys.get(name, ())}
+        if keyed and all(name in keys for keys in specific) and fold(value) not in keyed:
             yield name, value
 
 

@@ -59,9 +59,13 @@ def worded(choice: Choice, action: str, case: Case, calendar: Calendar, now: dat
     """Return the verdict that a choice makes, in words."""
     if choice.tied:
         return _tied([choice.best, *choice.tied], case)
-    if choice.open:
+    if choice.open and not case.evidence:
         return _depends(choice.best, choice.open, case)
+    if choice.later and case.evidence:
+        return _before_its_time(choice.best, choice.later, action, case)
     verdict = _apply(choice.best, choice.others, action, case, calendar, now)
+    if choice.open:
+        verdict = replace(verdict, gaps=(*verdict.gaps, _lacking(choice.open, case)))
     unserved = " or ".join(f"{value} {name.replace('_', ' ')}" for name, value in choice.unserved)
     said = f" Among the sources there are no terms of {unserved} for this." if unserved else ""
     return replace(verdict, text=verdict.text + said)
@@ -293,11 +297,39 @@ def _tied(tied: list[Candidate], case: Case) -> Verdict:
     )
 
 
+def _before_its_time(best: Candidate, later: Candidate, action: str, case: Case) -> Verdict:
+    """Leave it open where the rule that goes first was not yet in force, and what held before is only a weaker one."""
+    event = event_of(later.rule, case, bool(action))
+    day = f" on {format_date(event[1])}, the day of the {event[0]}" if event else " on the day that counts"
+    since = format_date(later.rule.effective_from) if later.rule.effective_from else ""
+    text = (
+        f"{_place(later.rule)} says for {_who(case, later)} {_said(later.rule)}: {_quote(later.rule)} {cite(later.chunk.id)}, "
+        f"but it is in force from {since} only and was not{day}. What the sources hold besides is weaker: "
+        f"{_place(best.rule)} says {_said(best.rule)} {cite(best.chunk.id)}. A person must decide."
+    )
+    used = ([case.evidence] if case.evidence else []) + [later.chunk.id, best.chunk.id]
+    return Verdict(
+        "undecided", text, tuple(used), None, dict(case.facts), ("which rule held before that",), overruled=()
+    )
+
+
+def _lacking(open_: Sequence[Candidate], case: Case) -> str:
+    """Return what the record lacks, and what the rules say of the cases that have it."""
+    missing = sorted(
+        {name.replace("_", " ") for c in open_ for name in c.scope.includes if name not in case.facts}
+    )
+    others = dict.fromkeys(f"{_values(c)}: {_said(c.rule)}" for c in open_)
+    return f"{case.label} has no {' and no '.join(missing)}, and there the rule is another ({'; '.join([*others][:4])})"
+
+
+def _values(candidate: Candidate) -> str:
+    return ", ".join(sorted(value for values in candidate.scope.includes.values() for value in values))
+
+
 def _depends(best: Candidate, unknown: Sequence[Candidate], case: Case) -> Verdict:
     missing = sorted({name for c in unknown for name in c.scope.includes if name not in case.facts})
     lines = [
-        f"{', '.join(sorted(v for values in c.scope.includes.values() for v in values))}: {_said(c.rule)} "
-        f"{cite(c.chunk.id)}"
+        f"{_values(c)}: {_said(c.rule)} {cite(c.chunk.id)}"
         for c in sorted(unknown, key=lambda c: c.precedence, reverse=True)[:8]
     ]
     text = (

@@ -13,14 +13,14 @@ from functools import lru_cache
 
 from ingest.blocks import blocks, cells, plain, sentences
 from ingest.rules.anchor import anchors_in, told_anchor
-from ingest.rules.sentence import FORBIDS, in_sentence
+from ingest.rules.sentence import FORBIDS, forbids, in_sentence
 from ingest.rules.table import in_table
 from ingest.types import Chunk, Rule, Unit
 from ingest.words import fold, stems
 
 __all__ = ["RULES_VERSION", "anchors_in", "find_rules", "topics"]
 
-RULES_VERSION = "4"
+RULES_VERSION = "5"
 """Part of the index's identity: raise it when other rules are found in the same text."""
 
 
@@ -51,9 +51,14 @@ def find_rules(chunk: Chunk) -> tuple[Rule, ...]:
         depth = block.indent if block.kind == "item" else -1
         intros = [intro for intro in intros if intro[0] < depth]
         under = replace(base, headings=(*base.headings, *(text for _, text in intros)))
-        stated = [rule for line in sentences(block.text) for rule in in_sentence(plain(line), under)]
-        found += (_anchored(rule, section_anchor) for rule in _once(stated))
-        if block.text.endswith((":", ":**", ":*")):
+        opens = block.text.endswith((":", ":**", ":*"))
+        if not (opens and forbids(block.text)):
+            stated = [rule for line in sentences(block.text) for rule in in_sentence(plain(line), under)]
+            found += (_anchored(rule, section_anchor) for rule in _once(stated))
+            # "The warranty does not cover:" forbids what its items name, each by itself.
+            if not stated and intros and forbids(intros[-1][1]):
+                found.append(replace(under, text=f"{intros[-1][1]}: {plain(block.text)}", polarity="forbids"))
+        if opens:
             intros.append((depth, plain(block.text).rstrip(":")))
     return tuple(dict.fromkeys(found))
 

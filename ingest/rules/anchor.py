@@ -36,6 +36,9 @@ _ANCHORS: Mapping[str, str] = {
 _RECEIVED = frozenset(
     "receive receives received receiving receipt recibe recibir recibido recibirse recibirlo reciba".split()
 )
+_AT_OURS = re.compile(
+    r"\b(?:at|to|in|with|by|en|a) (?:us|our|nuestr[oa]s?)\b(?! (?:customer|client|buyer))|\b(?:warehouse|depot|almacen)\b"
+)
 _NO_ANCHOR = frozenset(
     (
         "the a an your their its our his her each every any that this these those it they we you he she is are was were been being be has have had "
@@ -90,6 +93,9 @@ def known_anchor(what: str) -> str | None:
     """Return the anchor that a phrase names in words we know."""
     said = _said(what)
     named = [_ANCHORS[word] for word in said if word in _ANCHORS]
+    if named[:1] == ["delivery"] and (_AT_OURS.search(what) or "returned" in said):
+        # What arrives at the desk's own place is what the customer sent back.
+        return "return"
     if _RECEIVED & set(said):
         # The customer's receiving the goods is their delivery; what the desk receives is something else.
         ours = (

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ingest.atoms import atoms
+from ingest.blocks import plain
 from ingest.rules.period import Period, amounts, periods_in, runs_from, states_a_rule, tells_a_story
 from ingest.types import Rule
 from ingest.words import fold
@@ -86,6 +87,11 @@ _VERB = re.compile(
     r"\b(?:is|are|can|may|must|will|shall|has|have|cannot|gets?|lasts?|within|refunded|returned|keep|isn['’]t|aren['’]t|can['’]t|son|es|se|"
     r"pued\w+|podr\w+|tiene\w*)\b"
 )
+
+
+def forbids(text: str) -> bool:
+    """Tell whether a text denies a right outright."""
+    return _forbids(fold(plain(text))) is not None
 
 
 def in_sentence(line: str, base: Rule) -> Iterator[Rule]:
