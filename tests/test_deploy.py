@@ -15,10 +15,12 @@ import yaml
 from typer.testing import CliRunner
 
 from bot.cli import app
-from bot.config import VENDOR_NAMES, load, unused
+from bot.config import VENDOR_NAMES, Settings, load, unused
 from bot.metrics import GAUGES, Metrics, Part
 from bot.slack.app import manifest
 from ingest.config import ElasticsearchSettings
+from ingest.database import database_url
+from ingest.tickets.guess import FIELDS
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -30,7 +32,7 @@ SAMPLE = dict(
     for line in (DEPLOY / "env.sample").read_text(encoding="utf-8").splitlines()
     if line and not line.startswith("#")
 )
-OWN = {"POSTGRES_PASSWORD", "ELASTIC_PASSWORD", "DOCS", "MODELS", "MODEL_FILE"}
+OWN = {"POSTGRES_PASSWORD", "ELASTIC_PASSWORD", "DOCS", "TICKETS", "MODELS", "MODEL_FILE"}
 """Names that compose alone reads."""
 
 PRIVILEGES: Mapping[str, str] = {
@@ -83,6 +85,37 @@ def test_the_image_and_compose_set_nothing_but_settings(monkeypatch: pytest.Monk
 def test_each_name_of_env_sample_is_read_and_each_name_that_is_read_is_there() -> None:
     assert variables(COMPOSE) == set(SAMPLE)
     assert set(SAMPLE) <= OWN | set(VENDOR_NAMES) | {"TWOHOP_MODEL"}
+
+
+def ticket_settings(tmp_path: Path) -> Iterator[Settings]:
+    """Yield the settings that `twohop.toml` gives with each of its commented sections switched on."""
+    text = (DEPLOY / "twohop.toml").read_text(encoding="utf-8")
+    for section in re.findall(r"^# \[tickets\]\n(?:# .*\n)+", text, re.MULTILINE):
+        file = tmp_path / "twohop.toml"
+        file.write_text(
+            text.replace(section, re.sub("^# ", "", section, flags=re.MULTILINE)), encoding="utf-8"
+        )
+        yield load(file, {})
+
+
+def test_both_ways_to_tickets_are_settings_with_a_place_in_compose(tmp_path: Path) -> None:
+    files, database = ticket_settings(tmp_path)
+    bot = COMPOSE["services"]["bot"]
+    (folder,) = [volume.rsplit(":", 2)[1] for volume in bot["volumes"] if "TICKETS" in volume]
+    assert [file.parent.as_posix() for file in files.tickets.csv] == [folder]
+    assert f'csv = ["{files.tickets.csv[0]}"]' in OPERATIONS
+    assert database.tickets.table
+    assert {"number", "customer", "updated_at"} <= set(database.tickets.columns) <= set(FIELDS)
+    text = (DEPLOY / "env.sample").read_text(encoding="utf-8")
+    assert "[tickets] table" in text.partition("TICKETS_DATABASE_URL=")[0]
+
+
+def test_a_database_on_the_containers_machine_has_a_name_there() -> None:
+    (name,) = [host.partition(":")[0] for host in COMPOSE["services"]["bot"]["extra_hosts"]]
+    assert f"`{name}`" in OPERATIONS
+    address = re.search(r"# (postgresql://\S+)", (DEPLOY / "env.sample").read_text(encoding="utf-8"))
+    assert address is not None
+    assert database_url(address[1], "TICKETS_DATABASE_URL").host == name
 
 
 def test_no_secret_has_a_default() -> None:
