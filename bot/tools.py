@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bot.evidence import Evidence, from_ticket
-from bot.filters import described, read
+from bot.filters import described, readings
 from bot.gate import asks
 from bot.retrieve import Found, Retriever, Searches
 from bot.types import Budget, EvidenceItem, Gazetteer, Question, Step, Tool, ToolCall, Usage
@@ -381,8 +381,8 @@ class Toolbox:
         page = await self._store(lambda: self._tickets.find(filters, self._readers))
         asked = {k: v for k, v in arguments.model_dump(mode="json", exclude_defaults=True).items() if v}
         said = described(asked)
-        reading = read(self._standalone, self._names, self._question.now.date())
-        unused = reading.unused(asked)
+        lists = readings(self._standalone, self._names, self._question.now.date())
+        unused = min((reading.unused(asked) for reading in lists), key=len)
         lines = [await self._head(filters, page, asked, unused)]
         lines += [f"{name or '(none)'}: {count}" for name, count in list(page.counts.items())[:_COUNTS]]
         lines += [f"(other values): {len(page.counts) - _COUNTS}"] if len(page.counts) > _COUNTS else []
@@ -504,17 +504,18 @@ _PAST = frozenset(
 
 
 def in_force_on(text: str, today: date) -> date | None:
-    """Return the day whose texts a question is about: today, the end of a past year it names, or None for every version."""
+    """Return the day whose texts a question is about: today, the last day of a past year that it names, the end of that
+    year where it names no day, or None for every version."""
     plain = words(text)
     years = {
         int(word) for word in plain if word.isdigit() and len(word) == 4 and 2000 <= int(word) < today.year
     }
-    dated = any(atom.kind == "date" for atom in atoms(text))
+    days = [day for atom in atoms(text) if atom.kind == "date" and (day := resolve_date(atom, today))]
     if set(plain) & _PAST or len(years) > 1:
         return None
-    if years and not dated:
-        return None if "compare" in asks(text) else date(years.pop(), 12, 31)
-    return today
+    if not years or not all(day.year in years for day in days):
+        return today
+    return None if "compare" in asks(text) else max(days, default=date(years.pop(), 12, 31))
 
 
 def _json(text: str) -> Any:

@@ -14,12 +14,17 @@ from bot.gate import asks
 from bot.types import Gazetteer
 from ingest.words import stems
 
-__all__ = ["Reading", "described", "only_counts", "read", "whole_codes"]
+__all__ = ["Reading", "described", "only_counts", "read", "readings", "whole_codes"]
 
 _ANOTHER = re.compile(
     r"(?<=[?!;])\s+|(?<=[a-z]\.)\s+|,?\s+(?:and|but)\s+(?=(?:what|how|which|who|when|where|is|are|does|do|can|may|compare)\b)",
     re.IGNORECASE,
 )
+_AMONG = re.compile(
+    r"(?:which|how many|what|who)(?: ones?| of (?:them|these|those))? (?:are|is|were|was|have|has|had)\b(?! (?:the|a|an|our|your)\b)",
+    re.IGNORECASE,
+)
+"""What asks for some of the tickets that the sentence before it asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +48,24 @@ class Reading:
 
 def only_counts(text: str) -> bool:
     """Tell whether a question asks for tickets, their number or a list, and for nothing else."""
-    asked = [wanted for part in _ANOTHER.split(text) if (wanted := asks(part))]
+    whole, _ = _among(text)
+    asked = [wanted for part in _ANOTHER.split(whole) if (wanted := asks(part))]
     return bool(asked) and all("aggregate" in wanted for wanted in asked)
+
+
+def readings(text: str, names: Gazetteer, today: date) -> tuple[Reading, ...]:
+    """Read each list that a question asks for: "how many urgent ones, and which are still open?" are two."""
+    whole, some = _among(text)
+    return tuple(read(asked, names, today) for asked in (whole, some) if asked)
+
+
+def _among(text: str) -> tuple[str, str]:
+    """Split a question into what it asks for, and some of that if it asks for them, too; the latter may be empty."""
+    first, *others = _ANOTHER.split(text.strip())
+    if len(others) != 1 or "aggregate" not in asks(first) or not _AMONG.match(others[0]):
+        return text, ""
+    bare = first.rstrip(" ?!.;,")
+    return first, f"{bare} {others[0]}"
 
 
 def read(text: str, names: Gazetteer, today: date) -> Reading:

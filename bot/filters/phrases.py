@@ -76,7 +76,7 @@ FRAME = frozenset(
         "updated changed modified since yesterday today exactly kind type sort one ones least more side would like want could can be either "
         "still remain remaining left also just only currently again everything anything summary overview break broken breakdown distribution "
         "split ordered order sorted sort first? contain contains containing mention mentions mentioning regarding concerning about word words say says "
-        "else ran run into hit meet met encounter encountered experience experienced prio severity urgency level levels hand hands deal dealing our my their its bot twohop been were plan billing problem problems issue issues per each"
+        "else anyone anybody someone somebody ran run into hit meet met encounter encountered experience experienced prio severity urgency level levels hand hands deal dealing our my their its bot twohop been were plan billing problem problems issue issues per each"
     )
 )
 PRONOUN = re.compile(

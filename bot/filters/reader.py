@@ -202,6 +202,9 @@ class Reader:
     def _doubted(self, i: int) -> list[int]:
         """Return the words that may deny what stands at place `i` and that nobody reads."""
         ends = [bound or self._broken(j) for j, bound in enumerate(self._bound)]
+        if i and not self._tokens[i - 1].kind and mentions(self._tokens[i - 1].text, chain(*FIELDS.values())):
+            # "No customer reply" denies the reply, not the customer.
+            ends[i - 1] = self._broken(i - 1)
         return denial.doubted(self._said, ends, i)
 
     def _broken(self, j: int) -> bool:

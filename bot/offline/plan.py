@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
-from bot.filters import read
+from bot.filters import readings
 from bot.gate import asks
 from bot.types import EvidenceItem, Gazetteer
 from ingest.words import mentions, stems, words
@@ -18,10 +18,10 @@ def plan(text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: d
     """Return the calls that could bring what is missing, most useful first, as (tool, arguments)."""
     wanted = asks(text)
     calls: list[tuple[str, dict[str, Any]]] = []
-    filters = dict(read(text, names, today).filters)
+    lists = [dict(reading.filters) for reading in readings(text, names, today)]
     rows = [item for item in evidence if item.ticket is not None]
-    if ("aggregate" in wanted or filters.get("customer")) and not rows:
-        calls.append(("find_tickets", filters))
+    if ("aggregate" in wanted or lists[0].get("customer")) and not rows:
+        calls += [("find_tickets", filters) for filters in lists]
     named = [item.ticket.number for item in rows if item.ticket]
     if "similar" in wanted and len(named) < 2:
         calls.append(

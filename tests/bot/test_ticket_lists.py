@@ -67,6 +67,7 @@ def test_a_denied_action_is_one_that_did_not_take_place(text: str) -> None:
             "never get around to giving a first reply",
         ),
         ("list the tickets that are not really closed", "not really closed"),
+        ("list tickets without a customer reply", "without a customer reply"),
         ("list tickets where the first response was not great", "first response was not great"),
         (
             "which tickets did nobody bother to send a first response",
@@ -316,3 +317,14 @@ async def test_customers_in_total_are_counted(desk: Desk) -> None:
 @pytest.mark.parametrize("text", ["who has had E-4402?", "who else ran into E-4402?"])
 async def test_who_met_a_code_is_whose_tickets_name_it(desk: Desk, text: str) -> None:
     assert await head(desk, text) == "Tickets (text e-4402): 2 found [1]"
+
+
+async def test_a_list_and_some_of_it_are_two_lists(desk: Desk) -> None:
+    answered = await answer(desk, "how many urgent ones since may, and which are still open?")
+    heads = [line for line in answered.text.splitlines() if line.startswith("Tickets")]
+    assert heads == [
+        "Tickets (priority urgent, opened from 1 May 2026 to 26 September 2026): 3 found [1]",
+        "Tickets (status open, priority urgent, opened from 1 May 2026 to 26 September 2026): 2 found [2]",
+    ]
+    assert answered.shape == "answered"
+    assert answered.verdict is None
