@@ -15,6 +15,7 @@ from ingest.embed import Embedder
 from ingest.errors import ConfigError, IndexingError, TicketImportError
 from ingest.index import GenerationInfo, Swept
 from ingest.runs import Run, RunStopped
+from ingest.sources.folder import printable
 from ingest.sources.roots import Root
 from ingest.sources.tickets import TicketSource
 from ingest.sync import SyncReport, Watch
@@ -97,7 +98,7 @@ class Outcome:
                 yield f"golden questions that find none of their documents: {', '.join(never)}"
         yield from (f"note: {note}" for note in self.notes)
         yield from (*self.unimported, *self.failures)
-        yield f"indexed folders: {', '.join(f'{root.path} as {root.name}' for root in self.roots) or 'none'}"
+        yield f"indexed folders: {', '.join(f'{printable(str(root.path))} as {root.name}' for root in self.roots) or 'none'}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the stable interface of `index --json`: counts of the index by source, what was skipped and what failed.
@@ -126,7 +127,7 @@ class Outcome:
             **{name: sum(int(counts[name]) for counts in sources.values()) for name in _COUNTS},
             "skipped": [{"uri": uri, "reason": reason} for uri, reason in skipped],
             "failures": list(self.failed),
-            "notes": list(self.notes),
+            "notes": [*self.notes, *(note for report in self.synced for note in report.noted())],
             "seconds": round(self.seconds, 3),
             "sources": sources,
             "folders": {root.name: str(root.path) for root in self.roots},

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Protocol, TypeVar
@@ -20,7 +22,7 @@ from ingest.html import to_markdown
 from ingest.markdown import clean, inline_text, one_line, plain
 from ingest.types import AUTHORITY, EMPTY, MEMBERS, Authority, Document
 
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 """Part of every revision: documents are read again when the way of reading them changes."""
 
 T = TypeVar("T")
@@ -44,7 +46,18 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "link": ("link",),
     "language": ("language", "lang"),
 }
-"""Front matter keys that mean something here, with their other spellings; all other keys are ignored."""
+"""Front matter keys that mean something here, with their other spellings."""
+_OTHERS = frozenset(
+    """tag tags category categories keywords layout author authors date slug description summary weight draft published
+    publish publishdate updated lastmod last_modified modified created permalink url aliases alias id type template image
+    images thumbnail cover sidebar sidebar_label sidebar_position sidebar_title nav_order nav_title nav_exclude parent
+    grand_parent has_children has_toc toc menu order index hide icon header headers footer render version status subtitle
+    excerpt series redirect_from redirect_to robots seo noindex comments share cssclass cssclasses hide_title
+    pagination_prev pagination_next custom_edit_url outline head hero features editlink locale""".split()
+)
+"""Keys of other tools, which mean nothing here and are no mistake."""
+_NEAR = 0.75
+"""How alike two keys are (0 to 1, as difflib counts) when one may be the other misspelt."""
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[-_][A-Za-z0-9]+)*")
 _OURS = frozenset(spelling for spellings in _KEYS.values() for spelling in spellings)
 _GUESSES: Sequence[tuple[re.Pattern[str], Authority]] = (
@@ -74,6 +87,7 @@ class DocumentMeta:
     facets: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     link: str | None = None
     language: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Raw(Protocol):
@@ -120,6 +134,7 @@ def to_document(raw: Raw, settings: SourceSettings, source: str) -> Document:
         effective_from=meta.effective_from,
         superseded_on=meta.superseded_on,
         language=meta.language,
+        notes=meta.notes,
     )
 
 
@@ -157,8 +172,16 @@ def parse(content: bytes, media_type: str, name: str) -> Parsed:
 def metadata(meta: Mapping[str, object], name: str) -> DocumentMeta:
     """Return the front matter's values with their types.
 
-    Raises UnreadableDocument naming key, value and what is allowed.
+    Raises UnreadableDocument naming key, value and what is allowed. A key that may be `readers` misspelt is refused, as
+    the document would be everybody's; other keys that nobody knows are noted.
     """
+    unknown = [key for key in meta if key not in _OURS | _OTHERS]
+    for key in unknown:
+        if _near(key, _KEYS["readers"]):
+            raise UnreadableDocument(
+                f"{name!r}: front matter key {key!r} looks like 'readers' misspelt; write readers if it says who may "
+                "read this, otherwise give it another name"
+            )
 
     def value_of(key: str) -> object:
         for spelling in _KEYS[key]:
@@ -181,6 +204,7 @@ def metadata(meta: Mapping[str, object], name: str) -> DocumentMeta:
         facets=_facets(value_of("facets"), name),
         link=_link(value_of("link"), name),
         language=_language(value_of("language"), name),
+        notes=tuple(map(_note, unknown)),
     )
 
 
@@ -189,13 +213,25 @@ def decode(content: bytes, name: str) -> str:
     utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     if not utf16 and b"\x00" in content:
         raise UnreadableDocument(f"{name!r} is binary, not text; only Markdown, text and HTML are read")
+    encoding = "UTF-16" if utf16 else "UTF-8"
     try:
-        return content.decode("utf-16" if utf16 else "utf-8-sig")
+        text = content.decode("utf-16" if utf16 else "utf-8-sig")
     except UnicodeDecodeError as error:
-        encoding = "UTF-16" if utf16 else "UTF-8"
         raise UnreadableDocument(
             f"{name!r} is not {encoding} (byte {error.start}); save it as UTF-8"
         ) from error
+    # Almost any bytes are some UTF-16, and what they are then is no text.
+    if utf16 and (strange := next(filter(_is_strange, text), "")):
+        raise UnreadableDocument(
+            f"{name!r} is binary, not text: read as UTF-16 it holds {strange!r}; only Markdown, text and HTML are read"
+        )
+    return text
+
+
+def _is_strange(char: str) -> bool:
+    """Tell whether no text holds a character; above the first plane it may be newer than our tables."""
+    kind = unicodedata.category(char)
+    return (kind == "Cc" and char not in "\t\n\x0b\x0c\r\x85") or (kind in ("Cn", "Co") and char <= "\uffff")
 
 
 def matches(path: str, glob: str) -> bool:
@@ -224,7 +260,7 @@ def _split_front_matter(text: str, name: str) -> tuple[Mapping[str, object], str
     text = text.lstrip("\n")
     block = _FRONT_MATTER.match(text)
     first = _FIRST_KEY.match(text)
-    ours = first is not None and _normal_key(first[2]) in _OURS
+    ours = first is not None and _is_ours(_normal_key(first[2]))
     if not block:
         if ours:
             raise UnreadableDocument(f"{name!r}: front matter is never closed; add a line with --- after it")
@@ -246,13 +282,27 @@ def _split_front_matter(text: str, name: str) -> tuple[Mapping[str, object], str
     if not isinstance(data, dict):
         return {}, text if block[1].strip() else text[block.end() :]
     meta = {_normal_key(str(key)): value for key, value in data.items()}
-    if not meant and not _OURS & meta.keys():
+    if not meant and not any(map(_is_ours, meta)):
         return {}, text
     return meta, text[block.end() :]
 
 
 def _normal_key(key: str) -> str:
     return key.strip().casefold().replace("-", "_").replace(" ", "_")
+
+
+def _near(key: str, others: Iterable[str]) -> str:
+    """Return the one of the others that a key may be misspelt; empty where it is none."""
+    return next(iter(get_close_matches(key, others, 1, _NEAR)), "")
+
+
+def _is_ours(key: str) -> bool:
+    return key in _OURS or (key not in _OTHERS and bool(_near(key, _KEYS["readers"])))
+
+
+def _note(key: str) -> str:
+    meant = _near(key, _OURS)
+    return f"front matter key {key!r} means nothing here{f'; is it {meant!r}?' if meant else ''}"
 
 
 def _bad(name: str, key: str, value: object, allowed: str) -> UnreadableDocument:
@@ -320,7 +370,7 @@ def _language(value: object, name: str) -> str:
 
 
 def _readable(name: str) -> str:
-    words = one_line(re.sub(r"[-_.]+", " ", PurePosixPath(name).stem)) or name
+    words = one_line(clean(re.sub(r"[-_.]+", " ", PurePosixPath(name).stem))) or name
     return words[:1].upper() + words[1:]
 
 

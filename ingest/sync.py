@@ -74,6 +74,8 @@ class SyncReport:
     unchanged: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     """Uri and reason; what the index held of such a document before stays."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """Uri of a document that was read and what its author should look at."""
     failure: str = ""
     """Why nothing was removed: the source was not listed to its end, or lost too much at once; empty otherwise."""
     chunks: int = 0
@@ -91,7 +93,7 @@ class SyncReport:
         return not self.failure
 
     def summary(self) -> str:
-        """Return what happened in one line, and a line for the failure and for each document that was skipped."""
+        """Return what happened in one line, and lines for the failure, for what was skipped and for what to look at."""
         did = "would be " if self.dry_run else ""
         counts = (
             f"{self.source}: {did}{len(self.added)} added, {len(self.changed)} changed, "
@@ -100,7 +102,18 @@ class SyncReport:
         )
         failure = [f"  nothing was removed: {self.failure}"] if self.failure else []
         skipped = [f"  skipped {uri}: {reason}" for uri, reason in self.skipped]
-        return "\n".join([counts, *failure, *_few(skipped)])
+        noted = [f"  note {note}" for note in self.noted()]
+        return "\n".join([counts, *failure, *_few(skipped), *_few(noted)])
+
+    def noted(self) -> tuple[str, ...]:
+        """Return each note once, with the first of the documents that it is about."""
+        about: dict[str, list[str]] = {}
+        for uri, note in self.notes:
+            about.setdefault(note, []).append(uri)
+        return tuple(
+            f"{uris[0]}{f' and {len(uris) - 1} more' if uris[1:] else ''}: {note}"
+            for note, uris in about.items()
+        )
 
     def lines(self) -> tuple[str, ...]:
         """Return the summary's lines and the name of every document that was added, changed or removed."""
@@ -129,12 +142,14 @@ class _Run:
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    notes: list[tuple[str, str]] = field(default_factory=list)
     chunks: int = 0
     embedded: int = 0
     embedding_seconds: float = 0.0
 
     def add(self, document: Document, chunks: list[Chunk]) -> None:
         """Take a document; write what waits when there is enough of it."""
+        self.notes += [(document.uri, note) for note in document.notes]
         self.waiting[document.uri] = (document, chunks)
         if sum(len(of) for _, of in self.waiting.values()) >= _BATCH_CHUNKS:
             self.write()
@@ -269,6 +284,7 @@ def sync(
         removed=tuple(run.removed),
         unchanged=tuple(unchanged),
         skipped=tuple(run.skipped.items()),
+        notes=tuple(run.notes),
         failure=failure,
         chunks=run.chunks,
         embedded=run.embedded,
@@ -449,6 +465,7 @@ def _joined(first: SyncReport, second: SyncReport) -> SyncReport:
         changed=(),
         removed=(),
         unchanged=(),
+        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
         chunks=first.chunks + second.chunks,
         embedded=first.embedded + second.embedded,
         embedding_seconds=first.embedding_seconds + second.embedding_seconds,

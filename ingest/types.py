@@ -47,6 +47,8 @@ class Document:
     """First day on which the document is no longer in force."""
     language: str = ""
     """Code as its author gave it, without a region ("es" for es-MX); empty where nobody did."""
+    notes: tuple[str, ...] = ()
+    """What its author should look at; a run's report names it."""
 
 
 @dataclass(frozen=True, slots=True)

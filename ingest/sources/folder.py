@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ _ASSETS = frozenset(
     {".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".ico", ".css", ".js", ".woff", ".woff2", ".ttf"}
 )
 """What documents are dressed with; nobody misses it in an index, so it is not reported."""
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Control characters and what turns the direction of writing: a name may hold them, and no line of ours."""
 _NO_FILE = "no file but a pipe, a socket or a device, which is never opened; remove it"
 
 
@@ -76,7 +79,7 @@ class FolderSource:
         for suffix, count in sorted(listing.unsupported.items()):
             yield Failed(
                 self._uri(f"*{suffix}"),
-                f"unsupported type {_printable(suffix) or '(no suffix)'} (only Markdown, text and HTML): "
+                f"unsupported type {printable(suffix) or '(no suffix)'} (only Markdown, text and HTML): "
                 f"{count} {'file' if count == 1 else 'files'}",
             )
         for path, file in sorted(listing.files.items()):
@@ -131,7 +134,7 @@ class FolderSource:
         return Changed(uri, revision, content, MEDIA_TYPES[file.suffix.lower()], link, path, self._folder)
 
     def _uri(self, path: str) -> str:
-        return f"{self._name}:{_printable(path)}"
+        return f"{self._name}:{printable(path)}"
 
     def _link(self, path: str, file: Path) -> str:
         prefix = self._settings.link
@@ -151,8 +154,12 @@ class FolderSource:
         return f"{hashlib.sha256(content).hexdigest()}-{settings}"
 
 
-def _printable(path: str) -> str:
-    """Return the path with the bytes that are not UTF-8 written out."""
+def printable(path: str) -> str:
+    """Return the path with the bytes that are not UTF-8, and what would not stay on its line, written out."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), _decoded(path))
+
+
+def _decoded(path: str) -> str:
     return path.encode("utf-8", "backslashreplace").decode()
 
 
@@ -231,7 +238,7 @@ def _add(path: str, real: Path, file: Path, listing: _Listing) -> None:
     listing.seen.add(real)
     if suffix not in MEDIA_TYPES:
         listing.unsupported[suffix] += 1
-    elif _printable(path) != path:
+    elif _decoded(path) != path:
         listing.failed[path] = "its name is not UTF-8; rename it"
     else:
         listing.files[path] = file

@@ -367,6 +367,35 @@ def test_after_a_rollback_the_age_is_that_of_the_index_that_answers(
     assert (mended["rolled_back"], mended["read_at"] > rebuilt["read_at"]) == (False, True)
 
 
+def test_front_matter_that_is_misspelt_is_named_and_never_opens_a_document(desk_folder: Path) -> None:
+    (desk_folder / "docs" / "odd.md").write_text("---\nauthorty: terms\n---\n\nOdd text.\n", "utf-8")
+    (desk_folder / "docs" / "secret.md").write_text("---\nraeders: [legal]\n---\n\nSecret text.\n", "utf-8")
+    found = reported(run("--json"))
+    skipped = {one["uri"]: one["reason"] for one in found["skipped"]}
+    assert "'raeders' looks like 'readers' misspelt" in skipped["docs:secret.md"]
+    assert found["sources"]["docs"]["added"] == 2
+    (note,) = found["notes"]
+    assert "docs:odd.md: front matter key 'authorty' means nothing here; is it 'authority'?" in note
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("max_tokens = 5000", r"chunks\.max_tokens = 5000 is more than the 256 tokens .*MiniLM.*at most 256"),
+        (
+            "overlap_tokens = 300",
+            r"overlap_tokens 300 is more than a quarter of max_tokens 200; set at most 50",
+        ),
+    ],
+)
+def test_chunks_that_cannot_be_as_the_settings_say_stop_the_start(
+    desk_folder: Path, line: str, said: str
+) -> None:
+    (desk_folder / "twohop.toml").write_text(f"{SETTINGS}\n[chunks]\n{line}\n", "utf-8")
+    with pytest.raises(ConfigError, match=said):
+        run()
+
+
 def test_a_cluster_that_is_away_does_not_hide_the_runs(
     desk_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

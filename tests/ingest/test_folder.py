@@ -167,6 +167,16 @@ def test_a_pipe_does_not_hang_and_is_named(docs: Path) -> None:
     assert set(failed(changes(docs / "pipe.md"))) == {"docs:pipe.md"}
 
 
+def test_what_a_name_hides_is_written_out(tmp_path: Path) -> None:
+    for name in ("a\nb\x1b.md", "right\u202eleft.md", "café 1.md"):
+        (tmp_path / name).write_text("Text.")
+    assert set(changed(changes(tmp_path))) == {
+        "docs:a\\nb\\x1b.md",
+        "docs:right\\u202eleft.md",
+        "docs:café 1.md",
+    }
+
+
 def test_name_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     try:
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.md")).write_text("x")

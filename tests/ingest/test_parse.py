@@ -271,3 +271,29 @@ def test_binary_and_other_encodings_are_refused() -> None:
     with pytest.raises(UnreadableDocument, match="application/pdf"):
         parse(b"x", "application/pdf", "a.pdf")
     assert parse("\ufeffé".encode("utf-16"), MARKDOWN, "a.md").text == "é"
+
+
+@pytest.mark.parametrize("strange", ["\x01", "\x7f", "\u0378", "\ufdd0", "\ue000"])
+def test_bytes_that_only_happen_to_be_utf16_are_refused_by_name(strange: str) -> None:
+    with pytest.raises(UnreadableDocument, match=r"'a\.md' is binary.*UTF-16"):
+        parse(f"Text {strange} text".encode("utf-16"), MARKDOWN, "a.md")
+    text = "Tab\tand 🫨\r\n"
+    assert parse(text.encode("utf-16"), MARKDOWN, "a.md").text == "Tab\tand 🫨"
+
+
+@pytest.mark.parametrize("key", ["raeders", "readrs", "Reades", "readers_", "reeder"])
+@pytest.mark.parametrize("before", ["", "\n"])
+def test_a_misspelt_readers_never_makes_a_document_everybody_s(key: str, before: str) -> None:
+    parsed = md(f"---\n{before}{key}: [legal]\n---\n\nText.")
+    with pytest.raises(UnreadableDocument, match="looks like 'readers' misspelt; write readers"):
+        metadata(parsed.meta, "a.md")
+
+
+def test_a_key_that_nobody_knows_is_noted_and_those_of_other_tools_are_not() -> None:
+    parsed = md(
+        "---\nauthorty: terms\nowner: ana\ntags: [a]\nlayout: page\ndraft: false\nheader: x\n---\n\nText."
+    )
+    wrong, unknown = metadata(parsed.meta, "a.md").notes
+    assert "'authorty'" in wrong
+    assert "is it 'authority'?" in wrong
+    assert unknown == "front matter key 'owner' means nothing here"

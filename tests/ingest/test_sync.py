@@ -423,6 +423,11 @@ def test_a_rebuild_indexes_everything_anew_and_is_then_live(index: SqliteIndex, 
     assert held(index, "zeppelin") == {"docs:a", "wiki:a"}
 
 
+def test_what_authors_should_look_at_is_said_once_with_the_first_document() -> None:
+    report = SyncReport("docs", NOW, notes=(("docs:a", "odd"), ("docs:b", "odd"), ("docs:c", "rare")))
+    assert report.summary().split("\n")[1:] == ["  note docs:a and 1 more: odd", "  note docs:c: rare"]
+
+
 def test_what_changes_while_a_rebuild_embeds_is_in_the_new_generation(index: SqliteIndex, run: Run) -> None:
     class Moving(Script):
         """Lists something else the second time."""
