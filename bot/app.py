@@ -446,6 +446,13 @@ def search_index(
 
     `for_rebuild` does not mind another identity; without `look` nobody asks its server for anything yet.
     """
+    chunks = settings.chunks
+    # The default gives way to a smaller model; what somebody wrote is not changed in silence.
+    if "max_tokens" in chunks.model_fields_set and chunks.max_tokens > embedder.max_tokens:
+        raise ConfigError(
+            f"setting chunks.max_tokens = {chunks.max_tokens} is more than the {embedder.max_tokens} tokens that the "
+            f"embedding model {embedder.name!r} sees; set at most {embedder.max_tokens}"
+        )
     sizes = f"{settings.chunks.max_tokens}/{settings.chunks.overlap_tokens}"
     cut = f"{CHUNKER_VERSION}.{RULES_VERSION} {sizes}"
     keep = settings.sync.keep_generations

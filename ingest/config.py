@@ -21,6 +21,17 @@ def _not_empty(value: str) -> str:
     return value
 
 
+def _written(pattern: str, how: str) -> AfterValidator:
+    """Return a validator that says in words `how` a value is written that does not fit the pattern."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(how)
+        return value
+
+    return AfterValidator(check)
+
+
 Name = Annotated[str, AfterValidator(_not_empty)]
 """An entry of a list or of a table, which is never empty."""
 
@@ -52,7 +63,17 @@ class ChunkSettings(Section):
     max_tokens: Annotated[int, Field(ge=32, le=8192)] = 200
     """Most tokens of the embedder's own tokenizer in a chunk, the context line counted."""
     overlap_tokens: Annotated[int, Field(ge=0)] = 40
-    """Tokens repeated when a section must be cut."""
+    """Tokens repeated when a section must be cut; at most a quarter of `max_tokens`."""
+
+    @model_validator(mode="after")
+    def _overlap_fits(self) -> Self:
+        # The default gives way to a small max_tokens; what somebody wrote is not changed in silence.
+        if "overlap_tokens" in self.model_fields_set and self.overlap_tokens > self.max_tokens // 4:
+            raise ValueError(
+                f"overlap_tokens {self.overlap_tokens} is more than a quarter of max_tokens {self.max_tokens}; "
+                f"set at most {self.max_tokens // 4}"
+            )
+        return self
 
 
 class EmbeddingSettings(Section):
@@ -77,11 +98,31 @@ class ElasticsearchSettings(Section):
     """`ELASTICSEARCH_PASSWORD` of that user."""
     ca_certs: Path | None = None
     """`ELASTICSEARCH_CA_CERTS`: PEM file of the CA that signed the server's certificate, where the system does not know it."""
-    fingerprint: Annotated[str, Field(pattern=r"^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$|^$")] = ""
+    fingerprint: Annotated[
+        str,
+        _written(
+            r"(([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2})?",
+            "write the 32 pairs of hexadecimal digits of a SHA-256 fingerprint, with or without colons between them",
+        ),
+    ] = ""
     """`ELASTICSEARCH_FINGERPRINT`: SHA-256 of the server's own certificate, instead of a CA."""
-    prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,99}$")] = "twohop"
+    prefix: Annotated[
+        str,
+        _written(
+            r"[a-z0-9][a-z0-9_.-]{0,99}",
+            "write small letters, digits, dots, hyphens and underscores, 100 at most, beginning with a letter or a digit",
+        ),
+        _written(
+            r"(?!.*-(generation|previous|write)(-\d+)?$|.*-lease$).*",
+            "it looks like an index of a bot with a shorter prefix; let it end otherwise than in -generation, -previous, "
+            "-write or -lease",
+        ),
+    ] = "twohop"
     """Name of the alias, and beginning of the names of all indices; two bots on one cluster need two."""
-    language: Annotated[str, Field(pattern=r"^[a-z_0-9]+$")] = "english"
+    language: Annotated[
+        str,
+        _written(r"[a-z_0-9]+", "write small letters, digits and underscores, as in english or light_german"),
+    ] = "english"
     """Stemmer of the texts, by Elasticsearch's name (`english`, `light_german`, `light_spanish`); another one needs a rebuild."""
     timeout_seconds: Annotated[float, Field(gt=0)] = 4.0
     """Longest time that a question waits for one search; an index run waits longer."""

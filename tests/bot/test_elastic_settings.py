@@ -48,6 +48,26 @@ def test_settings_that_contradict_each_other_are_refused_without_showing_a_secre
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("PREFIX", "Two Hop", "write small letters, digits"),
+        ("PREFIX", "twohop-generation", "let it end otherwise than in -generation"),
+        ("PREFIX", "twohop-previous-1", "let it end otherwise"),
+        ("PREFIX", "twohop-lease", "let it end otherwise"),
+        ("LANGUAGE", "Light German", "as in english or light_german"),
+        ("FINGERPRINT", "ab:cd", "32 pairs of hexadecimal digits"),
+    ],
+)
+def test_what_may_be_written_is_said_in_words(setting: str, value: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "twohop.toml"
+    file.write_text(f'[elasticsearch]\n{setting.lower()} = "{value}"\n')
+    with pytest.raises(ConfigError, match=said) as caught:
+        load(file, {})
+    assert repr(value) in str(caught.value)
+    assert "pattern" not in str(caught.value)
+
+
 def test_a_stray_address_is_one_line_and_the_sample_never_goes_into_a_cluster(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
