@@ -18,6 +18,8 @@ ROW: ContextVar[str] = ContextVar("row", default="")
 
 _TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _CHATTY = ("alembic", "apscheduler", "httpx", "httpx2", "openai", "sentence_transformers")
+_MUTE = ("elastic_transport", "elasticsearch")
+"""Libraries whose warnings are about each request, too: what goes wrong is said in our own words."""
 _HIDDEN = "********"
 _SECRET = re.compile(
     r"\bx(?:ox[a-z]|app)-[\w-]+"
@@ -93,3 +95,5 @@ def set_up(style: Style, secrets: Collection[str]) -> None:
     logging.captureWarnings(capture=True)
     for chatty in _CHATTY:
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    for mute in _MUTE:
+        logging.getLogger(mute).setLevel(logging.ERROR)

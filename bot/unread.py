@@ -48,7 +48,7 @@ class Unread:
         return f"the sources have not been read to their end yet ({self.under_way() or 'run `twohop index`'})"
 
     def under_way(self) -> str:
-        """Return since when an index run is under way, in words; empty where none is."""
+        """Return which index run is under way, in words; empty where none is."""
         run = self._runs.running()
         return f"index run since {datetime.fromtimestamp(run.started_at, self._zone):%H:%M}" if run else ""
 

@@ -25,6 +25,9 @@ from ingest.errors import ConfigError
 GRACE_SECONDS = 5.0
 """Between asking a child to end and killing it."""
 
+KILLED = "it was killed by signal"
+"""How the reason of a child begins that did not end by itself."""
+
 _NICENESS = 10
 _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -160,7 +163,12 @@ def _signal(group: int, number: signal.Signals) -> None:
 def _judged(returncode: int | None, seconds: float, out: str, err: str, reason: str) -> ChildRun:
     report = _report(out)
     output = err.strip()
-    if not reason and returncode:
+    if not reason and returncode and returncode < 0:
+        reason = (
+            f"{KILLED} {-returncode}, as a machine that is short of memory does it; look in the machine's log, and give it "
+            "more memory if that is so"
+        )
+    elif not reason and returncode:
         last = output.rpartition("\n")[2].strip()
         reason = f"it ended with exit code {returncode}{f': {last}' if last else ''}"
     elif not reason and report is None:
@@ -219,6 +227,8 @@ class Schedule:
         self._due = {plan: _trigger(plan, zone) for plan in plans}
         self._scheduler: AsyncIOScheduler | None = None
         self._tasks: dict[Plan, asyncio.Task[ChildRun | None]] = {}
+        self._began: dict[Plan, datetime] = {}
+        self._zone = zone
         self._stopped = False
 
     @property
@@ -285,18 +295,27 @@ class Schedule:
 
     async def _tick(self, plan: Plan, spread: float) -> None:
         if plan in self._tasks:
-            _log.info("no index run is started for %r: its last one is still under way", plan.when)
+            _log.info(
+                "no index run of %s is started: the last one is under way since %s; the next one is due at %s",
+                "the sources" if plan.name == EVERYTHING else repr(plan.name),
+                self._clock(self._began[plan]),
+                self._clock(self._due[plan].get_next_fire_time(None, self._now())),
+            )
         elif not self._stopped:
             self._begin(plan, spread)
 
     def _begin(self, plan: Plan, spread: float) -> None:
         task = asyncio.create_task(self._spread(plan, self.slot(plan), spread), name=f"plan {plan.name}")
         self._tasks[plan] = task
+        self._began[plan] = self._now()
         task.add_done_callback(lambda ended: self._ended(plan, ended))
 
     async def _spread(self, plan: Plan, slot: str, seconds: float) -> ChildRun | None:
         await asyncio.sleep(seconds)
         return await self._run(plan, slot)
+
+    def _clock(self, moment: datetime | None) -> str:
+        return f"{moment.astimezone(self._zone):%Y-%m-%d %H:%M}" if moment else "no time"
 
     def _ended(self, plan: Plan, task: asyncio.Task[ChildRun | None]) -> None:
         del self._tasks[plan]

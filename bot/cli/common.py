@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib import metadata
@@ -70,9 +71,15 @@ def opened(
         desk.rebuild()
     for line in desk.away:
         err.print(f"note: {line}", markup=False)
+    log = logging.getLogger("bot")
+    level = log.level
+    if desk.away and not logging.getLogger().handlers:
+        # A command without a log of its own has just said it; each search would say it again.
+        log.setLevel(logging.ERROR)
     try:
         yield desk
     finally:
+        log.setLevel(level)
         desk.close()
 
 
@@ -103,7 +110,12 @@ def refuse_empty(desk: Desk) -> None:
     if not desk.index.documents(everyone) and desk.tickets.as_of() is None:
         how = "twohop index" if desk.settings.sources.paths else "twohop index PATH…"
         run = desk.unread.under_way()
-        raise TwohopError(f"nothing is indexed yet; {f'wait for its end ({run})' if run else f'run `{how}`'}")
+        where = ""
+        if desk.settings.index == "elastic":
+            where = f" in Elasticsearch under the prefix {desk.settings.elasticsearch.prefix!r}"
+        raise TwohopError(
+            f"nothing is indexed yet{where}; {f'wait for the end of the {run}' if run else f'run `{how}`'}"
+        )
 
 
 def loading() -> None:

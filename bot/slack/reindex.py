@@ -20,7 +20,7 @@ from bot.store import Inbox
 from ingest.database import Outage
 from ingest.errors import ConfigError, IndexingError
 from ingest.runs import Run, Runs, State
-from ingest.schedule import EVERYTHING, ChildRun, Plan, Schedule, check, run_child
+from ingest.schedule import EVERYTHING, KILLED, ChildRun, Plan, Schedule, check, run_child
 
 _SHOWN_SKIPS = 10
 _MOST_REASON = 500
@@ -340,8 +340,13 @@ def told(run: Run) -> str:
             why = "; ".join(run.failure.splitlines())
             lines = [
                 f"The index run failed after {run.seconds:.0f} s: {why[:_MOST_REASON]}",
-                "What was indexed before still answers. Next step: run `twohop index` where the bot runs, mend what it "
-                "names, and send `/twohop reindex` again.",
+                "What was indexed before still answers. Next step: "
+                + (
+                    "see to the machine's memory"
+                    if why.startswith(KILLED)
+                    else "run `twohop index` where the bot runs, mend what it names"
+                )
+                + ", and send `/twohop reindex` again.",
             ]
     if skipped:
         more = len(skipped) - _SHOWN_SKIPS

@@ -61,6 +61,19 @@ def test_no_secret_is_logged_be_it_in_a_message_an_argument_or_a_traceback(
         assert kept in said
 
 
+def test_requests_to_a_cluster_are_not_logged_one_by_one() -> None:
+    names = ("elastic_transport.transport", "elastic_transport.node_pool", "elasticsearch", "alembic")
+    before = {name: logging.getLogger(name.partition(".")[0]).level for name in names}
+    try:
+        logs.set_up("text", ())
+        enabled = {name: logging.getLogger(name).isEnabledFor(logging.WARNING) for name in names}
+    finally:
+        logging.captureWarnings(capture=False)
+        for name, level in before.items():
+            logging.getLogger(name.partition(".")[0]).setLevel(level)
+    assert enabled == dict.fromkeys(names, False) | {"alembic": True}
+
+
 def test_a_line_is_one_object_whatever_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
     with logger("json") as log:
         token = logs.ROW.set("ab12")

@@ -178,6 +178,6 @@ def test_ask_waits_for_the_first_run_instead_of_asking_for_another(
         runs = Runs(store.engine, "tests", settings.sync.lease_seconds)
         assert runs.start("sync", why="schedule") is not None
     with pytest.raises(
-        TwohopError, match=r"nothing is indexed yet; wait for its end \(index run since \d\d:"
+        TwohopError, match=r"nothing is indexed yet; wait for the end of the index run since \d\d:"
     ):
         CliRunner().invoke(app, ["ask", RETURN], catch_exceptions=False)

@@ -123,6 +123,21 @@ def test_nobody_there_is_told(server: ElasticServer) -> None:
         opened(f"http://127.0.0.1:{port}")
 
 
+def test_a_node_that_is_down_is_told_in_the_system_s_words() -> None:
+    with pytest.raises(IndexingError, match=r"cannot be reached \(Connection refused\); check"):
+        opened("http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    "reply", [error(404, "index_not_found_exception", "no such index [search]"), Reply(200, {"search": {}})]
+)
+def test_a_path_at_which_no_elasticsearch_answers_is_named(server: ElasticServer, reply: Reply) -> None:
+    server.say("/search/", reply)
+    with pytest.raises(IndexingError, match=r"below the path '/search'.*ELASTICSEARCH_URL.*proxy") as caught:
+        opened(f"{server.url}/search")
+    assert "--rebuild" not in str(caught.value)
+
+
 def test_a_certificate_is_always_checked() -> None:
     with ElasticServer("fake", IDENTITY, EMBEDDER.dimensions, tls=True) as server:
         for more in ({}, {"fingerprint": "0" * 64}):
@@ -335,6 +350,23 @@ def test_a_full_disk_is_not_tried_again(server: ElasticServer, index: ElasticInd
     with pytest.raises(IndexingError, match=r"disk usage.*free some space.*read_only_allow_delete"):
         write(index, "docs:a", "zeppelin")
     assert server.asked(BULK) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("index [x] blocked by: [FORBIDDEN/5/index read-only (api)];", "index.blocks.read_only,"),
+        ("index [x] blocked by: [FORBIDDEN/8/index write (api)];", "index.blocks.write,"),
+        ("blocked by: [FORBIDDEN/6/cluster read-only (api)];", "cluster.blocks.read_only,"),
+    ],
+)
+def test_a_block_that_somebody_set_is_not_told_as_a_full_disk(
+    server: ElasticServer, index: ElasticIndex, reason: str, said: str
+) -> None:
+    server.say(BULK, error(403, "cluster_block_exception", reason))
+    with pytest.raises(IndexingError, match=f"somebody wanted it so.*remove the block {said}") as caught:
+        write(index, "docs:a", "zeppelin")
+    assert "disk" not in str(caught.value)
 
 
 def test_a_lost_answer_is_asked_for_again(server: ElasticServer, index: ElasticIndex) -> None:

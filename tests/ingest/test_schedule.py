@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from ingest.errors import ConfigError
-from ingest.schedule import ChildRun, Plan, Schedule, run_child
+from ingest.schedule import KILLED, ChildRun, Plan, Schedule, run_child
 
 LONG = 600.0
 """A deadline that no test reaches."""
@@ -99,6 +99,12 @@ async def test_a_failed_run_keeps_its_report_and_says_its_last_line() -> None:
     assert (found.ok, found.returncode, found.report) == (False, 2, {"ok": False})
     assert found.output == "first\nerror: the disk is full"
     assert found.reason == "it ended with exit code 2: error: the disk is full"
+
+
+async def test_a_child_that_was_killed_is_told_from_one_that_failed() -> None:
+    found = await run("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert found.returncode == -9
+    assert found.reason.startswith(f"{KILLED} 9, as a machine that is short of memory does")
 
 
 async def test_a_command_that_is_not_there_is_a_failed_run() -> None:
@@ -239,7 +245,10 @@ def lines(path: Path) -> list[str]:
     return path.read_text().split() if path.is_file() else []
 
 
-async def test_a_plan_runs_again_and_again_and_never_two_at_a_time(tmp_path: Path) -> None:
+async def test_a_plan_runs_again_and_again_and_never_two_at_a_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "ingest.schedule")
     log = tmp_path / "log"
     # Each run takes longer than the interval.
     timed = schedule(LOGS, log, 0.3, plan=Plan("docs", "0.002"))
@@ -250,6 +259,8 @@ async def test_a_plan_runs_again_and_again_and_never_two_at_a_time(tmp_path: Pat
         await timed.stop(wait_seconds=LONG)
     found = lines(log)
     assert found == ["begin", "end"] * (len(found) // 2)
+    left_out = r"no index run of 'docs' is started: the last one is under way since \d{4}-.*; the next one is due at \d{4}-"
+    assert re.search(left_out, caplog.text)
     again = len(found)
     await asyncio.sleep(0.3)
     assert len(lines(log)) == again

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import re
 import threading
 import time
 from collections import deque
@@ -12,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import aiohttp
 from elastic_transport import ConnectionError as Unreachable
@@ -37,10 +40,26 @@ _BATCH_OPERATIONS = 500
 _PASSING = frozenset({429, 502, 503, 504})
 """Statuses of a server that may be well a moment later."""
 
+_NOT_THERE = frozenset({400, 404, 405})
+"""Statuses of a server that knows nothing at an address."""
+
 _TOO_LARGE: Mapping[str, Any] = {
     "status": 413,
     "error": {"type": "too_large", "reason": "it is larger than the server takes in one request"},
 }
+
+_SOMEBODY = "somebody wanted it so: ask whom"
+_BLOCKS: Mapping[str, tuple[str, str]] = {
+    "5": (_SOMEBODY, "index.blocks.read_only"),
+    "6": (_SOMEBODY, "cluster.blocks.read_only"),
+    "8": (_SOMEBODY, "index.blocks.write"),
+    "12": (
+        "a disk that is almost full does this: free some space",
+        "index.blocks.read_only_allow_delete",
+    ),
+    "13": (_SOMEBODY, "cluster.blocks.read_only_allow_delete"),
+}
+"""Why Elasticsearch refuses to write, by the number that its message names, and what has to be removed."""
 
 T = TypeVar("T")
 Ask = Callable[[AsyncElasticsearch], Awaitable[T]]
@@ -104,7 +123,14 @@ class Wire:
 
     def check(self) -> str:
         """Return the server's version; raises IndexingError where it is not an Elasticsearch that will do."""
-        found = self.ask(lambda client: client.info(), deadline=time.monotonic() + _CHECK_SECONDS)
+        try:
+            found = self.ask(lambda client: client.info(), deadline=time.monotonic() + _CHECK_SECONDS)
+        except IndexingError as error:
+            if isinstance(error.__cause__, ApiError) and error.__cause__.status_code in _NOT_THERE:
+                self._refuse_path(f"status {error.__cause__.status_code}")
+            raise
+        if "version" not in found:
+            self._refuse_path("it answers with something else")
         version = str(found["version"]["number"])
         numbers = tuple(int(part) for part in version.split(".")[:2])
         if numbers < OLDEST:
@@ -113,6 +139,14 @@ class Wire:
                 f"{'.'.join(map(str, OLDEST))} or newer: upgrade the server, or set TWOHOP_INDEX=sqlite"
             )
         return version
+
+    def _refuse_path(self, why: str) -> None:
+        """Raise IndexingError where the address has a path: a proxy may pass one on, an Elasticsearch itself has none."""
+        if path := urlsplit(self.url).path.strip("/"):
+            raise IndexingError(
+                f"Elasticsearch {self.url!r} does not answer below the path {f'/{path}'!r} ({why}); take the path out "
+                "of ELASTICSEARCH_URL, or write the one that your proxy passes on"
+            )
 
     def ask(self, ask: Ask[T], *, deadline: float | None = None, missing: T | None = None) -> T:
         """Return the answer to a request that may be repeated.
@@ -251,7 +285,7 @@ class Wire:
                 )
             case Unreachable():
                 return IndexAway(
-                    f"{where} cannot be reached ({error.message}); check ELASTICSEARCH_URL and that it runs"
+                    f"{where} cannot be reached ({_unreachable(error)}); check ELASTICSEARCH_URL and that it runs"
                 )
             case SerializationError():
                 return IndexingError(
@@ -348,6 +382,15 @@ def _certificate(error: TransportError) -> str:
     return str(error.message)
 
 
+def _unreachable(error: TransportError) -> str:
+    """Return the system's own word for it, such as Connection refused, where there is one."""
+    cause = getattr(error.__context__, "os_error", None)
+    if not isinstance(cause, OSError) or not cause.errno:
+        return str(error.message)
+    # A name that does not resolve has numbers of its own.
+    return os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
+
+
 def _said(error: Exception) -> str:
     return _type(error) or str(error) if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
 
@@ -364,10 +407,9 @@ def reason(error: Mapping[str, Any]) -> str:
 
 
 def _blocked(reason: str) -> str:
-    return (
-        f"writing is blocked ({reason}); a disk that is almost full does this: free some space, remove the block "
-        "index.blocks.read_only_allow_delete, then run `twohop index` again"
-    )
+    number = re.search(r"FORBIDDEN/(\d+)/", reason)
+    why, block = _BLOCKS.get(number[1] if number else "", _BLOCKS["12"])
+    return f"writing is blocked ({reason}); {why}, remove the block {block}, then run `twohop index` again"
 
 
 def _refusal(error: ApiError) -> str:

@@ -14,10 +14,12 @@ import pytest
 
 from bot.playground.server import SlackServer
 from bot.playground.socket_mode import Delivery
+from bot.slack import reindex
 from bot.slack.views import REFUSALS
 from bot.store.state import opened
 from ingest.errors import ConfigError
-from ingest.runs import Runs
+from ingest.runs import Run, Runs
+from ingest.schedule import KILLED
 from ingest.types import Where
 from tests.bot.slack.conftest import ADMIN, MEMBER, Bot
 
@@ -160,6 +162,15 @@ async def test_the_status_has_no_counts_for_members_and_nothing_for_outsiders(
     assert "Questions: 0 waiting" in admin
     assert re.fullmatch(r"The index is of \d\d [A-Z][a-z]+, \d\d:\d\d\.", member)
     assert refused.text == REFUSALS["external"]
+
+
+def test_a_run_that_was_killed_is_not_told_as_something_to_mend_in_the_sources() -> None:
+    killed = Run(id="1", kind="sync", sources=[], why="slack", started_at=0, owner="", due=0, state="failed")
+    killed.failure = f"{KILLED} 9, as a machine that is short of memory does it"
+    said = reindex.told(killed)
+    assert "killed by signal 9" in said
+    assert "see to the machine's memory" in said
+    assert "mend what it names" not in said
 
 
 async def test_after_a_rollback_the_status_is_that_of_the_index_that_answers(
