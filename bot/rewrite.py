@@ -10,6 +10,7 @@ from datetime import date
 
 from bot import prompts
 from bot.filters.days import spans
+from bot.filters.flags import is_flag, turned
 from bot.gate import asks
 from bot.types import Budget, ChatModel, Gazetteer, Message, PastTurn, Question, Reply
 from bot.verdict.topic import GENERIC
@@ -174,7 +175,7 @@ def follow_up(
     about = next((turn for turn in reversed(history) if turn.customers), None)
     customer = about.customers[-1] if about else ""
     ticket = next((turn.tickets[-1] for turn in reversed(history) if turn.tickets), "")
-    values = {value for options in names.facets.values() for value in options}
+    values = {value for options in _spoken(names) for value in options}
     out = text
     if customer and not mentions(text, names.customers):
         # On a desk with a Business plan, "the Business plan" is no customer.
@@ -199,7 +200,7 @@ def follow_up(
             return more
         if _AMONG.search(text):
             return f"{text.rstrip(' ?.')}, of: {_without(last.standalone, text, names, today)}"
-    held = [value for options in names.facets.values() for value in mentions(last.standalone, options)]
+    held = [value for options in _spoken(names) for value in mentions(last.standalone, options)]
     if (
         _ELLIPSIS.match(text)
         and held
@@ -239,6 +240,11 @@ def _matter(history: Sequence[PastTurn], label: str) -> str:
     return ""
 
 
+def _spoken(names: Gazetteer) -> list[Sequence[str]]:
+    """Return the values of each facet that people say; "no" and "true" are words of any sentence."""
+    return [values for values in names.facets.values() if not is_flag(values)]
+
+
 def _numbers(text: str, before: str, mentioned: Callable[[str], Sequence[Mention]]) -> list[str]:
     """Return the tickets that a follow-up names; after a question about one, "and 78?" is one, however short."""
     numbers = [mention.number for mention in mentioned(text)]
@@ -264,8 +270,8 @@ def _swap(
             # In a code ("ALB-1207") only the digits are swapped, and a code named whole stands for itself.
             swapped = re.sub(r"(\b[A-Z][A-Z0-9]*[-_])\d+\b", rf"\g<1>{numbers[-1]}", before, count=1)
         return swapped if swapped != before else ""
-    options = [*names.facets.values(), names.priority, names.status, names.customers]
-    out = before
+    options = [*_spoken(names), names.priority, names.status, names.customers]
+    out = turned(text, before, names)
     for values in options:
         named = mentions(text, values)
         old = mentions(before, values)
@@ -295,7 +301,8 @@ def _in_other_days(text: str, before: str, today: date) -> str:
 
 def _without(before: str, text: str, names: Gazetteer, today: date) -> str:
     """Return a question for a list without what a follow-up says instead: another value of a field, other days."""
-    for values in (*names.facets.values(), names.priority, names.status, names.customers, names.assignees):
+    before = turned(text, before, names)
+    for values in (*_spoken(names), names.priority, names.status, names.customers, names.assignees):
         named = mentions(text, values)
         for old in mentions(before, values) if named else ():
             before = re.sub(rf"\b{re.escape(old)}\b", named[0], before, flags=re.IGNORECASE)

@@ -6,6 +6,7 @@ free text; a question about one case never reads another customer's tickets unle
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import time
@@ -179,6 +180,8 @@ class Toolbox:
         self._compute = compute
         self._store = store
         self._observe = observe
+        self._listing = asyncio.Lock()
+        """Lists are numbered in the order in which they were asked for."""
         self._past: dict[tuple[str, str], frozenset[str]] = {}
         self._hop = 1
         self._allowed: set[str] = set()
@@ -265,7 +268,8 @@ class Toolbox:
             case GetTicket():
                 return await self._get_ticket(arguments)
             case FindTickets():
-                return await self._find_tickets(arguments)
+                async with self._listing:
+                    return await self._find_tickets(arguments)
             case ComputeDeadline():
                 return self._deadline(arguments)
             case _:

@@ -12,6 +12,7 @@ from typing import Any
 from bot.filters import denial
 from bot.filters.actions import alike, family_of, positive
 from bot.filters.days import Span, spans
+from bot.filters.flags import flag_name, is_flag
 from bot.filters.meant import same_customer
 from bot.filters.phrases import (
     ABOUT,
@@ -455,7 +456,7 @@ class Reader:
                 continue
             yes = next((value for value in values if fold(value) in TRUE), "")
             no = next((value for value in values if fold(value) in FALSE), "")
-            for place in self._places(re.sub(r"^(?:is|has) ", "", facet.replace("_", " "))):
+            for place in self._places(flag_name(facet)):
                 if re.match("about|mention|word", self._word(place[0] - 1)):
                     continue
                 denied = self._negator(place[0])
@@ -646,12 +647,6 @@ class Reader:
                     if name in self.filters
                 }
                 self.filters |= {name.replace("opened", "has"): day for name, day in days.items()}
-
-
-def is_flag(values: Iterable[str]) -> bool:
-    """Tell whether a facet's values are true and false, in whatever words."""
-    folded = {fold(value) for value in values}
-    return bool(folded) and folded <= TRUE | FALSE
 
 
 def _singular(word: str) -> str:

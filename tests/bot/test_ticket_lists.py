@@ -263,6 +263,14 @@ async def thread(desk: Desk, *asked: str) -> list[Answer]:
             "Tickets (status closed): 2 found [1]",
         ),
         (
+            ("How many VIP cases are open?", "and non-VIP?"),
+            "Tickets (status open, is vip not true): 2 found [1]",
+        ),
+        (
+            ("How many urgent cases are there?", "and which of them have no first reply?"),
+            "Tickets (priority urgent, without first reply): 2 found [1]",
+        ),
+        (
             ("how many urgent cases since May", "and since July?"),
             "Tickets (priority urgent, opened from 1 July 2026 to 26 September 2026): 1 found [1]",
         ),
