@@ -148,7 +148,7 @@ _ASKS: Mapping[Ask, re.Pattern[str]] = {
     ),
     "compare": re.compile(
         r"\b(compare[ds]?|comparison|versus|vs|differ(s|ence|ences|ent)?|better|cheaper|longer|shorter|higher|faster|more expensive|rather than|"
-        r"which (plan|product|one|of the)|between .* and|both|each (plan|product)|all (the )?(plans|products)|"
+        r"which (plan|product|one|of the)|between (?!\d).* and|both|each (plan|product)|all (the )?(plans|products)|"
         r"across (the )?(plans|products)|diferencia\w*|comparar?)\b"
     ),
     "aggregate": re.compile(
@@ -185,9 +185,11 @@ _LISTED = re.compile(
     rf"|\bhow many (?:\w+ ){{0,3}}{_PEOPLE} are (?:there|on|in|from|with)\b"
     r"|\bhow many (?:\w+ ){1,4}ones\b|\b(?:any|did \w+ (?:not )?\w+) (?:\w+ ){0,2}(?:tickets|cases)(?! (?:in|where)\b)"
     r"|\bwho did we (?:not )?(?:answer|reply|respond|refund|help)\b"
+    rf"|\b(?:which|what) (?:\w+ ){{0,2}}{_PEOPLE} (?:\w+ ){{0,2}}(?:asked|requested|opened|claimed|wrote|reported|complained|returned|cancelled)\b"
     # Tickets named as a list's head is: "cases where a return was requested".
-    r"|^(?!(?:do|does|did|is|are|can|may|how|when|why|where|will|would|should|have|has|in|for|if|most|some|please)\b)"
-    r"(?:\w+ ){0,3}?(?:tickets|cases|incidents)(?: (?!in which)(?:where|whose|who|that|with|without|of|from|by|not|no|nobody|still|we|since|before|in|closed|open)\b|$)"
+    r"|^(?!.*\b(?:similar\w*|like|resembl\w+|comparable|related|parecid\w+)\b)"
+    r"(?!(?:do|does|did|is|are|can|could|may|must|should|how|when|why|where|will|would|have|has|in|for|if|most|some|please|to)\b)"
+    r"(?:\w+ ){0,3}?(?:tickets|cases|incidents)\b(?! (?:in which|is|are|count|counts|get|can|may|must|should|will|have to|cost|need to)\b)"
     r"(?!.*\b(?:what|how|can|may|should) (?:we|i|they|you|happens|do|does|is|are|the)\b)"
 )
 """Further ways to ask for a list or a count."""

@@ -7,9 +7,28 @@ from collections.abc import Sequence
 from typing import Literal
 
 from bot.filters.phrases import AWAITING, NEGATORS, SKIPPED, bag
+from ingest.words import words as words_of
 
 _CONTRACTED = re.compile(r".+n['’]t|(?:do|does|did|have|has|had|is|are|was|were|ca|could|wo|would|should)nt")
-_PAIRS = frozenset({("other", "than"), ("apart", "from"), ("yet", "to"), ("still", "to"), ("left", "to")})
+_PAIRS = frozenset(
+    {
+        ("yet", "to"),
+        ("still", "to"),
+        ("left", "to"),
+        ("failed", "to"),
+        ("fail", "to"),
+        ("forgot", "to"),
+        ("far", "from"),
+    }
+)
+_EXCEPT_PAIRS = frozenset({("other", "than"), ("rather", "than"), ("apart", "from"), ("instead", "of")})
+_EXCEPT = bag("except excluding excepto salvo minus")
+"""They also deny a whole sentence: "except those that asked for a refund"."""
+_THOSE = bag("those ones that which who que")
+_ALL = bag("all everything anything everyone any tickets cases todos todas")
+_OR = bag("or nor ni o")
+_HARDLY = bag("hardly barely scarcely seldom rarely almost nearly fail fails failed refused forgot")
+"""They may deny, and nobody knows how much."""
 _NOBODY = bag("one anyone anybody someone somebody")
 _ENDS = bag(
     "that which who whose where when while and or but nor with about for from of on in by at que y o pero con sobre de por en"
@@ -29,20 +48,33 @@ def denies(word: str) -> bool:
     return bool(_CONTRACTED.fullmatch(word)) or re.split("['’]", word)[0] in NEGATORS
 
 
+def within(text: str) -> bool:
+    """Tell whether some words deny a thing or say that it is waited for."""
+    return any(denies(word) or word in AWAITING for word in words_of(text))
+
+
 def before(words: Sequence[str], free: Sequence[bool], i: int, *, awaiting: bool = False) -> list[int]:
     """Return the places of the words that deny what stands at place `i`, an empty list where none do.
 
     Words that are not `free` are about something else. With `awaiting`, what is waited for or needed is denied, too.
     """
     plain = [re.split("['’]", word)[0] for word in words]
+    if i > 1 and plain[i - 1] in _OR:
+        # "Not closed or resolved" denies both.
+        return before(words, free, i - 2, awaiting=awaiting)
+    whole = True
     for j in range(i - 1, max(-1, i - 7), -1):
-        if denies(words[j]):
-            return [j, *(k for k in range(j + 1, i) if plain[k] in _NOBODY)]
-        if (plain[j], plain[j + 1]) in _PAIRS:
+        pair = (plain[j], plain[j + 1])
+        if pair in _EXCEPT_PAIRS or (whole and pair in _PAIRS):
             return [j, j + 1]
-        if awaiting and plain[j] in AWAITING:
+        if plain[j] in _EXCEPT or (plain[j] == "but" and j and plain[j - 1] in _ALL):
             return [j]
-        if not free[j] or plain[j] not in SKIPPED | _NOBODY:
+        if whole and denies(words[j]):
+            return [j, *(k for k in range(j + 1, i) if plain[k] in _NOBODY)]
+        if whole and awaiting and plain[j] in AWAITING:
+            return [j]
+        whole = whole and plain[j] not in _THOSE - SKIPPED
+        if not free[j] or plain[j] not in SKIPPED | _NOBODY | _THOSE:
             return []
     return []
 
@@ -80,7 +112,7 @@ def doubted(words: Sequence[str], bound: Sequence[bool], i: int) -> list[int]:
     for j in range(i - 1, max(-1, i - 9), -1):
         if bound[j]:
             return []
-        if denies(words[j]):
+        if denies(words[j]) or words[j] in _HARDLY:
             return list(range(j, i))
         if words[j] in _ENDS:
             return []

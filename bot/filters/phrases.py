@@ -46,12 +46,12 @@ FALSE = bag("false no n f 0 off")
 REPLIED = bag("answered replied responded contestado contestados respondido respondidos")
 TICKETS = bag("ticket tickets case cases incident incidents tique tiques incidencia incidencias caso casos")
 NEGATORS = bag(
-    "not no never without except excluding non nor neither lack lacks lacking missing cannot nobody noone none sin nunca nadie ningun ninguna excepto salvo"
+    "not no never without except excluding non nor neither lack lacks lacking missing cannot nobody noone none zero minus sin nunca nadie ningun ninguna excepto salvo"
 )
-AWAITING = bag("awaiting await awaits waiting need needs needing esperando")
+AWAITING = bag("awaiting await awaits waiting need needs needing owe owes owed esperando")
 SKIPPED = bag(
     "a an any the yet been be being on in from of by have has had having ever to already longer with for at are is was were get got getting "
-    "received receive our us it its their them still un una el la los las de con en han ha sido estan esta todavia aun than que son tiene tienen tenemos tener hubo assigned"
+    "received receive send sent sending give given giving gave write written wrote make made our us it its their them still un una el la los las de con en han ha sido estan esta todavia aun than que son tiene tienen tenemos tener hubo assigned"
 )
 OPENED = bag(
     "opened created raised filed submitted reported logged abierto abierta abiertos abiertas abrio abrieron abrimos creado creados"
@@ -72,7 +72,7 @@ FRAME = frozenset(
         "accounts belong assigned assign handled handle handles owned owns working works status state priority subscription subscriptions "
         "dated date dates please hello hi hey thanks thank which who what whose name named question asked ask most have has do does "
         "hay tenemos tiene tienen muestra muestrame lista listame dame cuantos cuantas cuales quien total numero ahora actualmente todavia aun "
-        "estan esta abierto cliente clientes estado prioridad asignado asignados recibido recibimos llegado nos por favor hola gracias todos todas abrio abrieron abrimos hubo tuvimos llegaron entraron "
+        "estan esta abierto cliente clientes estado prioridad asignado asignados recibido recibimos llegado nos por favor hola gracias todos todas abrio abrieron abrimos hubo tuvimos llegaron entraron sido "
         "updated changed modified since yesterday today exactly kind type sort one ones least more side would like want could can be either "
         "still remain remaining left also just only currently again everything anything summary overview break broken breakdown distribution "
         "split ordered order sorted sort first? contain contains containing mention mentions mentioning regarding concerning about word words say says "

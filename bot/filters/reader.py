@@ -122,10 +122,10 @@ class Reader:
     @property
     def made(self) -> Mapping[str, tuple[str, ...]]:
         """The words that each kind of filter uses."""
-        kinds = dict.fromkeys(token.kind for token in self._tokens if token.kind not in ("", "?", _DEFAULT))
+        taken = [token.kind for token in self._tokens if token.kind not in ("", "?", _DEFAULT)]
         return {
-            KINDS.get(kind, kind): tuple(self._phrases(lambda token, k=kind: token.kind == k))
-            for kind in kinds
+            kind: tuple(self._phrases(lambda token, k=kind: KINDS.get(token.kind, token.kind) == k))
+            for kind in dict.fromkeys(KINDS.get(kind, kind) for kind in taken)
         }
 
     @property
@@ -418,7 +418,8 @@ class Reader:
     def _action_places(self, name: str) -> Iterator[list[int]]:
         """Yield where an action is named: by a synonym of the whole, or by its parts near each other."""
         for said in self._names.synonyms.get(name, ()):
-            for place in self._places(said):
+            # "Owe a reply" asks for the reply and tells that there is none.
+            for place in () if denial.within(said) else self._places(said):
                 yield list(place)
         first, *rest = (self._part_places(part) for part in stems(name))
         for one in first:
@@ -440,7 +441,7 @@ class Reader:
             for head, said in self._names.synonyms.items()
             if stems(head) == (stem,)
             for form in said
-            if not {stem} & set(stems(form))
+            if not {stem} & set(stems(form)) and not denial.within(form)
         ]
         found = [list(place) for form in synonyms for place in self._places(form)]
         return found + [

@@ -53,6 +53,11 @@ NORDKAP = Gazetteer(
         "which tickets has no one replied to yet",
         "list tickets where a first response was never sent",
         "list tickets whose first reply is missing",
+        "tickets with zero replies",
+        "tickets we still owe an answer",
+        "tickets where we failed to send a first reply",
+        "tickets except those that got a first reply",
+        "tickets que nadie ha contestado",
     ],
 )
 def test_a_denied_action_is_one_that_did_not_take_place(text: str) -> None:
@@ -68,6 +73,7 @@ def test_a_denied_action_is_one_that_did_not_take_place(text: str) -> None:
         ),
         ("list the tickets that are not really closed", "not really closed"),
         ("list tickets without a customer reply", "without a customer reply"),
+        ("tickets which hardly got a first response", "hardly got a first response"),
         ("list tickets where the first response was not great", "first response was not great"),
         (
             "which tickets did nobody bother to send a first response",
@@ -84,6 +90,10 @@ def test_a_denial_that_nobody_reads_is_never_its_opposite(text: str, left: str) 
 @pytest.mark.parametrize(
     ("text", "filters"),
     [
+        ("any tickets not closed or pending", {"not_status": ["pending", "closed"]}),
+        ("any tickets neither open nor answered", {"not_status": "open", "lacks": "first response"}),
+        ("all tickets but the closed ones", {"not_status": "closed"}),
+        ("tickets that are far from closed", {"not_status": "closed"}),
         ("list refund requests of tickets not closed", {"has": "refund request", "not_status": "closed"}),
         (
             "How many tickets that are not closed asked for a refund?",
@@ -225,6 +235,10 @@ async def test_only_values_with_so_many_tickets_are_counted(desk: Desk) -> None:
         ),
         ("Are there any cases in which a refund is refused?", {"rule"}),
         ("Do customers with at least 10 seats in total get a discount?", set()),
+        ("tickets sin respuesta", {"aggregate"}),
+        ("Find past tickets similar to 4848", {"similar"}),
+        ("similar cases to 4848?", {"similar"}),
+        ("which customers never asked for a refund", {"aggregate"}),
         ("customers on team in total", {"aggregate"}),
         ("how many urgent ones since may", {"aggregate"}),
         ("who did we answer in March?", {"aggregate"}),
