@@ -89,8 +89,6 @@ class Outcome:
             yield f"removed {name}, which {why}"
         if self.swept.left:
             yield f"left alone, named like generations but not ours: {', '.join(self.swept.left)}"
-        if self.swept.waiting:
-            yield f"note: {self.swept.waiting}"
         if self.recall:
             against = "" if self.compared else "; there is nothing yet to compare that with"
             yield f"golden questions: {len(self.recall)} asked, recall {fmean(self.recall.values()):.3f}{against}"
@@ -166,6 +164,8 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
     # Only one runs at a time: whichever other one began a rebuild and did not end it is dead.
     run = next((run.id for run in history if run.state == "running"), "")
     swept = desk.index.sweep(run, {run.id for run in history if run.state != "running"})
+    if swept.waiting:
+        notes.append(swept.waiting)
     synced = [desk.forget_documents(path) for path in order.forget]
     if order.named or order.only or order.rebuild or not order.forget:
         if order.takes(TicketSource.name):

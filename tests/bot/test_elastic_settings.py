@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +81,20 @@ def test_a_stray_address_is_one_line_and_the_sample_never_goes_into_a_cluster(
     monkeypatch.setenv("TWOHOP_INDEX", "elastic")
     assert load(None).index == "elastic"
     assert demo_settings(load(None)).index == "sqlite"
+
+
+def test_a_cluster_that_is_down_is_said_once_and_in_short(tmp_path: Path) -> None:
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("TWOHOP_")},
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "TWOHOP_INDEX": "elastic",
+        "ELASTICSEARCH_URL": "http://127.0.0.1:9",
+    }
+    argv = [sys.executable, "-m", "bot.cli", "ask", "When is a refund paid?"]
+    done = subprocess.run(argv, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "could not be searched" in done.stdout
+    assert done.stderr.count("127.0.0.1:9") == 1
+    assert "cannot be reached (Connection refused)" in done.stderr
 
 
 def test_the_doctor_shows_no_key_and_tells_what_is_wrong(
