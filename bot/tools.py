@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import difflib
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
@@ -28,7 +29,7 @@ from ingest.dates import Calendar, deadline, format_date, format_duration
 from ingest.errors import TicketsUnavailable, TwohopError
 from ingest.tickets import TicketFilter, TicketPage, TicketStore
 from ingest.types import Arm, Ticket, Unit, Where
-from ingest.words import words
+from ingest.words import fold, words
 
 T = TypeVar("T")
 
@@ -389,7 +390,7 @@ class Toolbox:
         unused = min((reading.unused(asked) for reading in lists), key=len)
         lines = [await self._head(filters, page, asked, unused)]
         lines += [f"{name or '(none)'}: {count}" for name, count in list(page.counts.items())[:_COUNTS]]
-        lines += [f"(other values): {len(page.counts) - _COUNTS}"] if len(page.counts) > _COUNTS else []
+        lines += [f"and {len(page.counts) - _COUNTS} more values"] if len(page.counts) > _COUNTS else []
         lines += [
             " | ".join(
                 part
@@ -441,8 +442,17 @@ class Toolbox:
             asked = {name: value for name, value in asked.items() if name != "text"}
             texts = [filters.text] if isinstance(filters.text, str) else filters.text
             said = " or ".join(f"“{text.strip(chr(34))}”" for text in texts)
-            found = f"0 found with {said} in their text; {all_.total} without that condition"
+            found = (
+                f"0 found with {said} in their text; {all_.total} without that condition{self._near(texts)}"
+            )
         return f"Tickets ({described(asked) or 'all'}{_not_narrowed(unused)}): {found}"
+
+    def _near(self, texts: Iterable[str]) -> str:
+        """Return the value that a word which no ticket holds may be a slip of: “opend”."""
+        options = [self._names.status, self._names.priority, *self._names.facets.values()]
+        known = {fold(value): value for values in options for value in values}
+        near = [known[m] for text in texts for m in difflib.get_close_matches(fold(text), known, 1, 0.8)]
+        return f" (a value like it is “{near[0]}”)" if near else ""
 
     def _deadline(self, arguments: ComputeDeadline) -> Result:
         """Compute only from values that stand in the evidence or the question: an invented 45 days is no input."""

@@ -24,7 +24,9 @@ def described(arguments: Mapping[str, Any]) -> str:
         elif bare == "count_by":
             said.append(f"counted by {value.replace('_', ' ')}")
         elif name in ("at_least", "at_most"):
-            said.append(f"{name.replace('_', ' ')} {value} each")
+            exactly = arguments.get("at_least") == arguments.get("at_most")
+            if not exactly or name == "at_least":
+                said.append(f"{'exactly' if exactly else name.replace('_', ' ')} {value} each")
         else:
             said.append(f"{bare} {no}{_or(value)}")
     for name in ("opened", "updated"):

@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 from bot.filters import readings
+from bot.filters.flags import is_flag
 from bot.gate import asks
 from bot.types import EvidenceItem, Gazetteer
 from ingest.words import mentions, stems, words
@@ -29,8 +30,9 @@ def plan(text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: d
         )
     topic = " ".join(stem for stem in words(text) if stems(stem))
     if "compare" in wanted:
-        compared = [value for values in names.facets.values() for value in mentions(text, values)]
-        for name, values in names.facets.items():
+        facets = {name: values for name, values in names.facets.items() if not is_flag(values)}
+        compared = [value for values in facets.values() for value in mentions(text, values)]
+        for name, values in facets.items():
             if not compared and (name in words(text) or f"{name}s" in words(text)):
                 compared = list(values)
         without = topic

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,6 +203,14 @@ async def head(desk: Desk, text: str, *history: PastTurn) -> str:
             "Tickets (status open): 0 found with “zebra” in their text; 4 without that condition [1]",
         ),
         (
+            "list opend cases",
+            "Tickets (all): 0 found with “opend” in their text; 6 without that condition (a value like it is “open”) [1]",
+        ),
+        (
+            "Which customers have exactly one case?",
+            "Tickets (counted by customer, exactly 1 each): 1 found, 1 customer [1]",
+        ),
+        (
             "Which Silver cases missed the SLA?",
             "Tickets (tier Silver; not narrowed by “missed the SLA”, which a rule decides case by case): 3 found [1]",
         ),
@@ -350,3 +359,20 @@ async def test_a_list_and_some_of_it_are_two_lists(desk: Desk) -> None:
     ]
     assert answered.shape == "answered"
     assert answered.verdict is None
+
+
+async def test_a_count_of_many_values_shows_the_commonest(tmp_path: Path) -> None:
+    rows = [
+        {"number": f"{1000 + n}", "customer": f"Shop {n}", "subject": "Lid", "opened_at": "2026-03-02"}
+        for n in (*range(53), 7)
+    ]
+    rows = [{**row, "number": f"{2000 + n}"} for n, row in enumerate(rows)]
+    made = prepared(
+        small_settings(tmp_path, {"faq.md": "# Lids\n\nLids are free.\n"}, rows), HashingEmbedder()
+    )
+    answered = await answer(made, "How many tickets per customer are there?")
+    lines = answered.text.splitlines()
+    assert lines[0] == "Tickets (counted by customer): 54 found, 53 customers [1]"
+    assert lines[1] == "- Shop 7: 2 [1]"
+    assert "- and 3 more values [1]" in lines
+    made.close()
