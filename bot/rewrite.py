@@ -51,6 +51,7 @@ _AMONG = re.compile(
     r"\b(which (one|ones|of (them|these|those))|of (them|these|those)|the (oldest|newest|latest|first|last)( one)?$|who has (them|most))\b|"
     r"^(?:(?:and|but|ok|okay|now|so|show|me|us)\b[ ,]*)*(?:only|just|solely)\b|\b(?:the|any|those) (?:[\w-]+ ){1,3}ones?\b|"
     r"\b(?:those|the ones|ones) (?:from|of|by|in|with|without|on|about|that|which|who|not|opened|closed|since|before|assigned)\b|"
+    r"\b(?:sort|order|group|count) (?:them|these|those)\b|"
     r"^(?:(?:and|but)\b[ ,]*)?(?:which|how many) (?:are|were|is|was|have|has|had|came|do|did)\b",
     re.IGNORECASE,
 )
@@ -270,9 +271,8 @@ def _swap(
             # In a code ("ALB-1207") only the digits are swapped, and a code named whole stands for itself.
             swapped = re.sub(r"(\b[A-Z][A-Z0-9]*[-_])\d+\b", rf"\g<1>{numbers[-1]}", before, count=1)
         return swapped if swapped != before else ""
-    options = [*_spoken(names), names.priority, names.status, names.customers]
-    out = turned(text, before, names)
-    for values in options:
+    out = _of_others(text, turned(text, before, names), names)
+    for values in (*_spoken(names), names.priority, names.status, names.customers):
         named = mentions(text, values)
         old = mentions(before, values)
         if named and values is names.customers and not old:
@@ -289,6 +289,32 @@ def _swap(
     return out if out != before else ""
 
 
+def _of_others(text: str, before: str, names: Gazetteer) -> str:
+    """Return a question with the customer and the colleague that another text names, each known by a part, too."""
+    for known in (names.customers, names.assignees):
+        new, old = _named(text, known), _named(before, known)
+        if new and old and set(new.values()).isdisjoint(old.values()):
+            said = "|".join(map(re.escape, sorted(old, key=len, reverse=True)))
+            before = re.sub(
+                rf"\b(?:{said})\b", next(iter(new.values())), before, count=1, flags=re.IGNORECASE
+            )
+    return before
+
+
+def _named(text: str, known: Sequence[str]) -> dict[str, str]:
+    """Return how a text writes each name that it means: wholly, or by a first word that only one of them has."""
+    if whole := mentions(text, known):
+        return {name: name for name in whole}
+    firsts: dict[str, list[str]] = {}
+    for name in known:
+        firsts.setdefault(name.split()[0], []).append(name)
+    return {
+        first: options[0]
+        for first, options in firsts.items()
+        if len(options) == 1 and len(first) > 2 and stems(first) and mentions(text, [first], strict=True)
+    }
+
+
 def _in_other_days(text: str, before: str, today: date) -> str:
     """Ask for a list of tickets again with the days that a follow-up names: "and in March?"."""
     if "aggregate" not in asks(before) or not (named := spans(text, today)):
@@ -301,8 +327,8 @@ def _in_other_days(text: str, before: str, today: date) -> str:
 
 def _without(before: str, text: str, names: Gazetteer, today: date) -> str:
     """Return a question for a list without what a follow-up says instead: another value of a field, other days."""
-    before = turned(text, before, names)
-    for values in (*_spoken(names), names.priority, names.status, names.customers, names.assignees):
+    before = _of_others(text, turned(text, before, names), names)
+    for values in (*_spoken(names), names.priority, names.status):
         named = mentions(text, values)
         for old in mentions(before, values) if named else ():
             before = re.sub(rf"\b{re.escape(old)}\b", named[0], before, flags=re.IGNORECASE)

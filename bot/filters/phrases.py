@@ -116,7 +116,7 @@ LIMIT = (
     re.compile(r"\b(?:the )?(?P<way>last|latest|newest|most recent|first|oldest|earliest|top) (?P<n>\d{1,2})\b(?! (?:day|week|month|year|hour|business)s?\b)"),
     re.compile(r"\b(?:the )?(?P<n>\d{1,2}|two|three|four|five|ten) (?P<way>latest|newest|most recent|oldest|earliest)\b"),
     re.compile(r"\b(?P<way>oldest|earliest|newest|latest|most recent|longest waiting|mas antiguos?|mas recientes?|mas nuevos?)\b"),
-    re.compile(r"\b(?:(?:order|sort)(?:ed)? )?(?:by (?P<way>priority)|most (?P<urgent>urgent|pressing)) ?(?:first)?\b"),
+    re.compile(r"\b(?:(?:order|sort)(?:ed)? (?:them |these |those )?)?(?:by (?P<way>priority)|most (?P<urgent>urgent|pressing)) ?(?:first)?\b"),
 )  # fmt: skip
 COMPARED = re.compile(r"\b(?P<way>newer|older|more recent)\b(?= (?:\w+ )?(?:tickets|cases)\b)")
 """Newer than what is not said: a list shows those first; a count cannot use it."""

@@ -250,7 +250,9 @@ class Reader:
                 if groups.get("n"):
                     self.filters["limit"] = int(NUMBERS.get(groups["n"], groups["n"]))
                 order = ORDERS.get(way, "newest")
-                if way == "priority" and not re.search(r"(?:sort|order)(?:ed)? by|first", match.group()):
+                if way == "priority" and not re.search(
+                    r"(?:sort|order)(?:ed)?(?: \w+)? by|first", match.group()
+                ):
                     continue
                 if order != "newest":
                     self.filters["order"] = order

@@ -286,6 +286,10 @@ async def thread(desk: Desk, *asked: str) -> list[Answer]:
             "Tickets (status closed): 2 found [1]",
         ),
         (
+            ("how many cases did Nordkap open", "and Bela?"),
+            "Tickets (customer Bela Vista): 2 found [1]",
+        ),
+        (
             ("How many VIP cases are open?", "and non-VIP?"),
             "Tickets (status open, is vip not true): 2 found [1]",
         ),
@@ -302,6 +306,13 @@ async def thread(desk: Desk, *asked: str) -> list[Answer]:
 async def test_a_follow_up_narrows_the_list_before_it(desk: Desk, asked: Sequence[str], first: str) -> None:
     *_, last = await thread(desk, *asked)
     assert last.text.splitlines()[0] == first
+
+
+async def test_the_list_before_is_sorted(desk: Desk) -> None:
+    _, last = await thread(desk, "list open cases", "sort them by priority")
+    first, *others = [line for line in last.text.splitlines() if line.startswith("- C-")]
+    assert "| urgent |" in first
+    assert "C-73" in others[-1]
 
 
 async def test_the_one_before_the_latest_is_the_second(desk: Desk) -> None:
