@@ -246,19 +246,33 @@ class Runs:
 
     def freshness(self) -> Freshness:
         """Return of when the live index is."""
-        complete = col(Run.state) == "complete"
-        rollback = col(Run.kind) == "rollback"
+        back = self._rollback()
+        since = (back.ended_at if back else None) or 0.0
         with Session(self._engine) as session:
-            back = session.exec(
-                select(Run).where(complete, rollback).order_by(col(Run.ended_at).desc()).limit(1)
-            ).first()
-            since = (back.ended_at if back else None) or 0.0
             read_at = session.exec(
-                select(func.max(Run.ended_at)).where(complete, ~rollback, col(Run.ended_at) > since)
+                select(func.max(Run.ended_at)).where(
+                    Run.state == "complete", Run.kind != "rollback", col(Run.ended_at) > since
+                )
             ).one()
-            if back is None or read_at is not None:
-                return Freshness(read_at, rolled_back=False)
-            return Freshness(back.report.get("read_at"), rolled_back=True)
+        if back is None or read_at is not None:
+            return Freshness(read_at, rolled_back=False)
+        return Freshness(back.report.get("read_at"), rolled_back=True)
+
+    def late(self, sources: Collection[str], seconds: float) -> bool:
+        """Tell whether the last complete run of one of these sources, or a rollback since, is longer ago than that.
+
+        What is behind because somebody rolled back is not late: nothing failed.
+        """
+        back = self._rollback()
+        ends = [run.ended_at or 0.0 if (run := self.succeeded(name)) else 0.0 for name in sources]
+        since = max((back.ended_at if back else None) or 0.0, min(ends, default=0.0))
+        return self._clock() - since > seconds
+
+    def _rollback(self) -> Run | None:
+        """Return the last rollback that went well."""
+        query = select(Run).where(Run.state == "complete", Run.kind == "rollback")
+        with Session(self._engine) as session:
+            return session.exec(query.order_by(col(Run.ended_at).desc()).limit(1)).first()
 
     def read_at(self, created_at: datetime) -> float:
         """Return when the last complete run into the generation of this date ended; its date, where none is known."""

@@ -220,12 +220,8 @@ class IndexRuns:
     async def _missed(self, plan: Plan, times: int) -> bool:
         """Tell whether the last success of one of a plan's sources is longer ago than so many intervals."""
 
-        def late() -> bool:
-            names = self._of(plan) or self._sources()
-            ends = [run.ended_at or 0.0 if (run := self._runs.succeeded(name)) else 0.0 for name in names]
-            return self._runs.now() - min(ends, default=0.0) > times * self._schedule.period_seconds(plan)
-
-        return await self._run(late)
+        longest = times * self._schedule.period_seconds(plan)
+        return await self._run(lambda: self._runs.late(self._of(plan) or self._sources(), longest))
 
     async def _watch(self, plan: Plan) -> None:
         """Raise the alarm where a plan's last success is older than twice its interval, once over all processes."""

@@ -112,6 +112,20 @@ def test_only_our_own_files_are_ever_removed(folder: Path) -> None:
     assert left == ["generation-1-backup.db", "generation-7.db", "generation-9.db"]
 
 
+def test_a_live_file_that_was_removed_by_hand_is_told_with_the_two_ways_back(folder: Path) -> None:
+    with SqliteIndex(folder, IDENTITY) as index:
+        write(index, "docs:a", "zeppelin")
+        generation = index.rebuild()
+        write(generation, "docs:b", "submarine")
+        generation.publish()
+    (folder / "generation-2.db").unlink()
+    with pytest.raises(IndexingError, match=r"is gone.*rollback.*--rebuild"):
+        SqliteIndex(folder, IDENTITY)
+    with SqliteIndex(folder, IDENTITY, for_rebuild=True) as index:
+        assert index.rollback().name == "generation-1"
+        assert everywhere(rank(index, "zeppelin submarine")) == {"docs:a#0"}
+
+
 def test_a_question_that_began_in_an_old_generation_ends_there(folder: Path) -> None:
     with SqliteIndex(folder, IDENTITY) as index, SqliteIndex(folder, IDENTITY) as other:
         write(index, "docs:a", "zeppelin")

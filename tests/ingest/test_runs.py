@@ -194,6 +194,9 @@ def test_a_rollback_takes_back_what_was_read_into_the_index_before_it(
     assert success is not None
     assert success.ended_at == again
     assert [run.kind for run in one.into_live()] == ["sync", "sync"]
+    assert (one.late(["docs"], 5), one.late(["docs"], 0)) == (False, False)
+    clock.now += 6
+    assert one.late(["docs"], 5)
     latest = ran("sync", generation=_made(first))
     assert one.freshness() == Freshness(latest, rolled_back=False)
     assert one.read_at(datetime(2026, 11, 30, 11, tzinfo=UTC)) == 1_796_036_400

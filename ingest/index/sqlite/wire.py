@@ -101,6 +101,11 @@ def explained(path: Path, error: sqlite3.Error) -> IndexingError:
         return IndexingError(
             f"the index {str(path)!r} is being written by another process; try again when it is done"
         )
+    if name.startswith("SQLITE_CANTOPEN") and path.parent.is_dir() and not path.exists():
+        return IndexingError(
+            f"the index {str(path)!r} is gone; run `twohop index rollback` to answer from an earlier one, if there is one, "
+            f"or `twohop index --rebuild`"
+        )
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
         return IndexingError(
             f"the index {str(path)!r} cannot be used ({error}); check the disk and its rights, or {REBUILD}"
