@@ -89,7 +89,7 @@ class ElasticsearchSettings(Section):
     """Where the index is when it is an Elasticsearch. A certificate is always checked."""
 
     url: str = ""
-    """`ELASTICSEARCH_URL`, for example `https://search.example.com:9200`; used only when `TWOHOP_INDEX` is `elastic`."""
+    """`ELASTICSEARCH_URL`, for example `https://search.example.com:9200`, with the path that a proxy passes on, if any; used only when `TWOHOP_INDEX` is `elastic`."""
     api_key: SecretStr = SecretStr("")
     """`ELASTICSEARCH_API_KEY`, encoded as Elasticsearch shows it."""
     username: str = ""

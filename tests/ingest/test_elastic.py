@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,21 @@ def test_nobody_there_is_told(server: ElasticServer) -> None:
 def test_a_node_that_is_down_is_told_in_the_system_s_words() -> None:
     with pytest.raises(IndexingError, match=r"cannot be reached \(Connection refused\); check"):
         opened("http://127.0.0.1:9")
+
+
+def test_a_path_that_a_proxy_passes_on_is_part_of_every_request(server: ElasticServer) -> None:
+    behind = server.answer
+    paths: list[str] = []
+
+    def proxy(method: str, path: str, body: str, headers: Message) -> Reply:
+        paths.append(path)
+        return behind(method, path.removeprefix("/search"), body, headers)
+
+    server.answer = proxy  # type: ignore[method-assign]
+    with opened(f"{server.url}/search") as index:
+        write(index, "docs:a", "zeppelin")
+        assert everywhere(rank(index, "zeppelin")) == {"docs:a#0"}
+    assert all(path.startswith("/search/") for path in paths)
 
 
 @pytest.mark.parametrize(
