@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable
 from typing import Literal
 
 from sqlalchemy import URL, make_url
@@ -123,12 +122,9 @@ def words(error: SQLAlchemyError) -> str:
 class Outage:
     """Logs that something of a database fails: once, again where what is the matter changes, and when it is over."""
 
-    def __init__(
-        self, log: logging.Logger, what: str, reason: Callable[[SQLAlchemyError], str] = words
-    ) -> None:
+    def __init__(self, log: logging.Logger, what: str) -> None:
         self._log = log
         self._what = what
-        self._reason = reason
         self._now: Trouble | None = None
 
     def failed(self, error: SQLAlchemyError) -> None:
@@ -137,7 +133,7 @@ class Outage:
         if kind != self._now:
             self._now = kind
             trace = error if kind == "other" else None
-            self._log.error("%s; trying again: %s", self._what, self._reason(error), exc_info=trace)
+            self._log.error("%s: %s", self._what, words(error), exc_info=trace)
 
     def over(self) -> None:
         """Note that it works."""

@@ -71,12 +71,13 @@ def reason(error: SQLAlchemyError, engine: Engine, *, plain: bool = False) -> st
         else engine.dialect.identifier_preparer.quote(engine.url.username)
     )
     match kind:
-        case "rights" if not sqlite:
+        case "rights" if not sqlite and "for table" in said:
             step = (
-                f"let its account own the tables, or make them: ALTER DATABASE … OWNER TO {account}, in an empty one; where "
-                "they are another's, GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "
-                f"{account}, and upgrade as their owner"
+                f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {account}; so that a later version can "
+                f"change them too it has to own them, REASSIGN OWNED BY … TO {account}"
             )
+        case "rights" if not sqlite:
+            step = f"its account makes tables there: GRANT USAGE, CREATE ON SCHEMA public TO {account}"
         case "read-only" if not sqlite:
             step = "name the primary in DATABASE_URL, not a standby, and let no default_transaction_read_only be on"
         case "rights" | "read-only" | "away" | "other" if sqlite:

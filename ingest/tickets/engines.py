@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import select
@@ -35,8 +34,6 @@ _SLOW = "the ticket database took too long to answer"
 _REFUSED = "the ticket database cannot be read as it is set up; whoever runs Twohop has to mend that"
 _NAMES_ONLY: frozenset[Trouble] = frozenset({"rights", "changed", "read-only"})
 """Where the database's own words hold no more than names of its tables and columns."""
-
-_log = logging.getLogger(__name__)
 
 
 def writing(url: URL) -> Engine:
@@ -160,14 +157,13 @@ def reading(engine: Engine, settings: TicketSettings) -> Iterator[Connection]:
     """Read in one transaction.
 
     Raises:
-        TicketsUnavailable: the database cannot be reached, is too slow, or refuses; the log has its own words.
+        TicketsUnavailable: the database cannot be reached, is too slow, or refuses; its cause is the database's error.
     """
     try:
         with engine.begin() as connection:
             yield connection
     except DBAPIError as error:
         kind = trouble(error)
-        _log.warning("the tickets' database %s: %s", shown(engine.url), words(error))
         own = f": {words(error)}" if kind in _NAMES_ONLY else ""
         said = _SLOW if kind == "slow" else _REFUSED if kind in ("rights", "account", "changed") else AWAY
         raise TicketsUnavailable(said, f"{_matter(kind)}{own}; {_step(kind, settings)}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import unicodedata
 from collections import Counter
@@ -16,9 +17,10 @@ from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, Engine, RowMapping, and_, func, null, or_, select, true
+from sqlalchemy.exc import SQLAlchemyError
 
 from ingest.config import CalendarSettings, TicketSettings
-from ingest.database import database_url, shown
+from ingest.database import Outage, database_url, shown
 from ingest.errors import DatabaseAway, TicketImportError, TicketsUnavailable, TwohopError
 from ingest.sources import Failed
 from ingest.tickets import engines
@@ -34,6 +36,8 @@ from ingest.tickets.table import CONTROL
 from ingest.types import Ticket
 
 _NAMES_SECONDS = 60.0
+
+_log = logging.getLogger(__name__)
 
 
 class TicketStore:
@@ -66,6 +70,7 @@ class TicketStore:
         self._zone = ZoneInfo(calendar.zone)
         self._clock = clock
         self._url = database_url(url, "TICKETS_DATABASE_URL")
+        self._outage = Outage(_log, f"the tickets' database {shown(self._url)} cannot be read")
         self._names: Known | None = None
         try:
             self._open(settings)
@@ -287,9 +292,15 @@ class TicketStore:
         """Read one consistent state with the settings that belong to it: others may have imported."""
         if self.away:
             raise TicketsUnavailable(engines.AWAY, "it did not answer at the start; start again when it does")
-        with engines.reading(self._held.engine, self.settings) as connection:
-            self._shape = self._held.shape(connection, self._shape)
-            yield connection
+        try:
+            with engines.reading(self._held.engine, self.settings) as connection:
+                self._shape = self._held.shape(connection, self._shape)
+                yield connection
+        except TicketsUnavailable as error:
+            if isinstance(error.__cause__, SQLAlchemyError):
+                self._outage.failed(error.__cause__)
+            raise
+        self._outage.over()
 
     def _may_read(self, readers: frozenset[str]) -> bool:
         return not readers.isdisjoint(self.settings.readers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 import os
 import re
 import shutil
@@ -779,8 +780,9 @@ async def test_an_answer_from_imported_tickets_says_of_when_they_are(tmp_path: P
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_database_that_goes_away_is_said_and_documents_still_answer(
-    company: Company, small: Desk, tmp_path: Path
+    company: Company, small: Desk, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     file, away = tmp_path / "database.db", tmp_path / "away.db"
     shutil.move(file, away)
     answered = await answer(small, "What is the status of ticket 4812?")
@@ -792,6 +794,14 @@ async def test_a_database_that_goes_away_is_said_and_documents_still_answer(
     assert small.sync_tickets().failure == "the ticket database cannot be read at the moment"
     shutil.move(away, file)
     assert "open" in (await answer(small, "What is the status of ticket 4812?")).text
+    assert [
+        record.getMessage().split(": ")[0]
+        for record in caplog.records
+        if record.name == "ingest.tickets.store"
+    ] == [
+        f"the tickets' database {company.url} cannot be read",
+        "over",
+    ]
 
 
 @pytest.mark.postgres

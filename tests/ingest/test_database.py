@@ -69,10 +69,10 @@ def test_an_outage_is_logged_once_again_when_the_reason_changes_and_when_it_is_o
     assert said == [
         (
             "ERROR",
-            "the inbox could not be read; trying again: terminating connection due to administrator command",
+            "the inbox could not be read: terminating connection due to administrator command",
             False,
         ),
-        ("ERROR", "the inbox could not be read; trying again: permission denied for table inbox", False),
+        ("ERROR", "the inbox could not be read: permission denied for table inbox", False),
         ("INFO", "over: the inbox could not be read", False),
     ]
 
