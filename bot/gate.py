@@ -139,7 +139,7 @@ def small_talk(text: str) -> Meta | None:
 _ASKS: Mapping[Ask, re.Pattern[str]] = {
     "rule": re.compile(
         r"\b(entitled?|if \S+ (\S+ )?(\S+ )?(had )?(asked|requested|claimed)|how many (\w+ )?(days|hours) (late|early|left|too late)|would (a|the|their|any) (\w+ )?(request|claim|refund|return)|(last|final|latest) (day|date)|obliged|oblig\w+|targets?|(get|gets|have|receive) (\w+ ){0,4}back|how (fast|soon|quickly)|in force|eligible|eligibility|qualif(y|ies)|allowed|permitted|may (i|we|they|the|he|she|a)|deadline|due|window|"
-        r"how (long|many (days|hours|weeks|months))|how much time|by when|until when|when (does|do|did|is|will|must|should|can) "
+        r"how (long|many (business |working |calendar )?(days|hours|weeks|months))|how much time|by when|until when|when (does|do|did|is|will|must|should|can) "
         r".*(expire|end|close|lapse|due|respond|reply|over|run out|ship|return|cancel|claim)|(too|so) late|slack|outside|in time|on time|still|"
         r"(can|could|should|do|does|did|will|would|is|are|was|has|have) .*\b(refund\w*|return\w*|cancel\w*|exchange\w*|claim\w*|"
         r"covered|cover|warrant\w*|credit\w*|compensat\w*|reimburs\w*|money back|owed?|get (it|them|their)|valid|overdue|breach\w*|"
@@ -203,7 +203,8 @@ _MET = re.compile(
 _ITS_PROBLEM = re.compile(r"\b(?:of|as|on|in|like) \w+ \d+|\b(?:tickets?|cases?) (?:\w+ )?\d")
 """The code is a ticket's number: "the problem of TCK-4849"."""
 _OBJECT = re.compile(
-    r"\b(?:for|to|on|in) (?:\w+ ){0,3}?(?:tickets|cases)\b|^how (?:fast|soon|quickly) .*?(?:tickets|cases)\b"
+    r"\b(?:for|to|on|in) (?:\w+ ){0,3}?(?:tickets|cases)\b"
+    r"|^how (?:fast|soon|quickly|much time|many (?:\w+ )?(?:minutes|hours|days|weeks)) .*?(?:tickets|cases)\b"
 )
 """Tickets that a rule is about: "the first response for urgent tickets"."""
 
@@ -220,9 +221,10 @@ RECORD = frozenset(
     )
 )
 """Words that ask about a ticket itself."""
-_TIMED = re.compile(
+TIMED = re.compile(
     r"\b(in time|on time|late|within|too|overdue|fast enough|entitled|eligible|allowed|window|deadline|supposed)\b"
 )
+"""Words that ask whether something was in time."""
 
 
 _HAPPENED = re.compile(
@@ -242,9 +244,9 @@ def asks(text: str) -> frozenset[Ask]:
     if _MET.search(plain):
         by_code = codes(text) and not _ITS_PROBLEM.search(plain)
         found = found - {"rule"} | {"aggregate" if by_code else "similar"}
-    if _HAPPENED.search(plain) and not _TIMED.search(plain):
+    if _HAPPENED.search(plain) and not TIMED.search(plain):
         found = found - {"rule"} | {"field"}
-    if found & {"rule", "field"} and STATE.search(plain) and not _TIMED.search(plain):
+    if found & {"rule", "field"} and STATE.search(plain) and not TIMED.search(plain):
         return found - {"rule"} | {"field"}
     return found
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bot.evidence import Evidence, from_ticket
 from bot.filters import described, readings
-from bot.gate import asks
+from bot.gate import TIMED, asks
 from bot.retrieve import Found, Retriever, Searches
 from bot.types import Budget, EvidenceItem, Gazetteer, Question, Step, Tool, ToolCall, Usage
 from ingest.atoms import atoms, resolve_date
@@ -494,7 +494,8 @@ _COUNTS = 50
 def _not_narrowed(unused: Sequence[str]) -> str:
     """Say what a list is not narrowed by, and why where it is a rule."""
     said = ", ".join(f"“{word}”" for word in unused)
-    rule = ", which a rule decides case by case" if any("rule" in asks(word) for word in unused) else ""
+    ruled = any("rule" in asks(word) or TIMED.search(word) for word in unused)
+    rule = ", which a rule decides case by case" if ruled else ""
     return f"; not narrowed by {said}{rule}" if said else ""
 
 

@@ -61,7 +61,8 @@ def before(words: Sequence[str], free: Sequence[bool], i: int, *, awaiting: bool
     plain = [re.split("['’]", word)[0] for word in words]
     if i > 1 and plain[i - 1] in _OR:
         # "Not closed or resolved" denies both.
-        return before(words, free, i - 2, awaiting=awaiting)
+        denied = before(words, free, i - 2, awaiting=awaiting)
+        return [*denied, i - 1] if denied or plain[i - 1] in ("nor", "ni") else []
     whole = True
     for j in range(i - 1, max(-1, i - 7), -1):
         pair = (plain[j], plain[j + 1])

@@ -203,6 +203,11 @@ async def head(desk: Desk, text: str, *history: PastTurn) -> str:
             "Tickets (status open): 0 found with “zebra” in their text; 4 without that condition [1]",
         ),
         (
+            "Who did we answer late in April?",
+            "Tickets (with first reply from 1 April 2026 to 30 April 2026; not narrowed by “late”, which a rule decides case by case): "
+            "1 found [1]",
+        ),
+        (
             "list opend cases",
             "Tickets (all): 0 found with “opend” in their text; 6 without that condition (a value like it is “open”) [1]",
         ),
@@ -232,6 +237,7 @@ async def test_only_values_with_so_many_tickets_are_counted(desk: Desk) -> None:
     [
         ("first response for urgent tickets: Team vs Enterprise", {"compare"}),
         ("How fast must we answer urgent tickets on Team?", {"rule"}),
+        ("How many business hours do we have to answer urgent tickets on Team?", {"rule"}),
         ("What is the deadline for open cases?", {"rule", "field"}),
         ("who has had ALB-4402?", {"aggregate"}),
         ("who else ran into it", {"similar"}),
