@@ -240,9 +240,7 @@ class _Turn:
         except TicketsUnavailable as error:
             self.gaps.append(str(error))
             return ""
-        topic = self._topic()
-        about = [t for t in page.tickets if topic & set(stems(" ".join([t.subject, t.body, *t.actions])))]
-        fitting = about or list(page.tickets)
+        fitting = self._fitting(page.tickets)
         if not fitting:
             return ""
         if len(fitting) > 1:
@@ -257,6 +255,19 @@ class _Turn:
             "get_ticket", {"number": fitting[0].number}, f"the only ticket of {customer} about it"
         )
         return ""
+
+    def _fitting(self, tickets: Sequence[Ticket]) -> Sequence[Ticket]:
+        """Return the tickets that a question about their customer means: with the act it asks of, else about its topic, else with dates."""
+        topic, synonyms = self._topic(), self.parts.words.synonyms
+        about = [
+            t
+            for t in tickets
+            if topic
+            & verdict.topic_of(" ".join([t.subject, t.body, *t.actions]), self.names.vocabulary, synonyms)
+        ]
+        actions = [name for name, _ in verdict.heads(topic, self.parts.tickets.settings.actions)]
+        acted = [t for t in tickets if any(name in t.actions for name in actions)]
+        return acted or about or [t for t in tickets if t.events or t.actions] or tickets
 
     def _topic(self) -> frozenset[str]:
         return verdict.topic_of(self._asked(), self.names.vocabulary, self.parts.words.synonyms)
@@ -328,8 +339,11 @@ class _Turn:
 
     async def _search_rules(self, case: verdict.Case) -> None:
         lacking = [value for value in case.facts.values() if not mentions(self.text, [value])]
-        topic = " ".join(sorted(self._topic()))
-        query = " ".join([topic or self.text, *case.facts.values()])
+        topic = self._topic()
+        said = dict.fromkeys(word for word in words(self._asked()) if set(stems(word)) & topic)
+        unsaid = topic - {stem for word in said for stem in stems(word)}
+        query = " ".join([*said, *sorted(unsaid)] or [self.text])
+        query = " ".join([query, *case.facts.values()])
         if query in self.searched:
             return
         self.searched.add(query)
@@ -397,7 +411,7 @@ class _Turn:
 
     def _decide_one(self, case: verdict.Case, chunks: Mapping[str, Chunk]) -> Verdict | None:
         day = in_force_on(self.text, self.question.now.date())
-        past = day is not None and day < self.question.now.date() and not case.evidence
+        past = day is not None and day < self.question.now.date() and not (case.evidence or case.events)
         return verdict.decide(
             self._asked(),
             case,

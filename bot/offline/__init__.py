@@ -103,12 +103,18 @@ class OfflineModel:
         elif len(rows) > 1 and not tables:
             parts += [resolved(item) for item in rows]
         elif rows and not tables:
-            quotes = [] if "rule" in wanted else self._of_its_kind(text, rows[0], docs, names)
+            quotes = self._of_its_kind(text, rows[0], docs, names)
             parts += fields_of(rows[0], text, wanted, short=bool(quotes)) + quotes
+            if quotes:
+                return "\n".join(parts)
         if parts and (only_counts(text) or not ("rule" in wanted or "compare" in wanted)):
             return "\n".join(parts)
-        lines = best_lines(self._embedder, text, docs, names)
-        if not lines or not enough(text, lines, docs):
+        bare = _without(
+            text,
+            [word for item in rows if item.ticket for word in (item.ticket.number, item.ticket.customer)],
+        )
+        lines = best_lines(self._embedder, bare, docs, names)
+        if not lines or not enough(bare, lines, docs):
             return "\n".join(parts)
         return "\n".join([*parts, *(quoted(line) for line in lines)])
 
@@ -118,8 +124,7 @@ class OfflineModel:
         """Quote what the documents say for the ticket's kind of case: nothing that is about another plan."""
         if row.ticket is None:
             return []
-        number = rf"\S*{re.escape(row.ticket.number)}\S*"
-        bare = re.sub(number, " ", text)
+        bare = _without(text, [row.ticket.number, row.ticket.customer])
         facts = {name: value for name, value in row.facets.items() if value}
 
         def of_its_kind(item: EvidenceItem, line: str) -> bool:
@@ -131,3 +136,17 @@ class OfflineModel:
         if not set(stems(bare)) - RECORD - ASKING or not lines or not enough(bare, lines, docs):
             return []
         return [quoted(line) for line in lines]
+
+
+def _without(text: str, names: Sequence[str]) -> str:
+    """Return the text without ticket numbers and customers, by as much of the name as it says: no document speaks of them."""
+    for name in names:
+        said = name.split()
+        for size in range(len(said), 0, -1):
+            begin = re.escape(" ".join(said[:size]))
+            # One word of several counts only with its capital: "Blue" of "Blue Heron Books" is no colour.
+            flags = re.NOFLAG if size == 1 < len(said) else re.IGNORECASE
+            text, times = re.subn(rf"\S*\b{begin}\b(?:['’]s)?", " ", text, flags=flags)
+            if times:
+                break
+    return " ".join(text.split())

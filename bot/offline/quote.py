@@ -25,7 +25,7 @@ ASKING = frozenset(
     stems(
         "how much many get gets include includes included have has does can could would may might which what when where who tell know "
         "need want give use there any please about cost costs one quick morning good hello hi your our we you they customer customers "
-        "long often max maximum do make made exactly currently now today"
+        "long often max maximum do make made exactly currently now today entitled entitlement eligible allowed right ticket case still"
     )
 )
 """Words that ask for something without saying of what."""

@@ -29,6 +29,7 @@ __all__ = [
     "case_of",
     "cases_in",
     "decide",
+    "heads",
     "numbered",
     "of_record",
     "put",
@@ -36,6 +37,10 @@ __all__ = [
     "topic_of",
     "wants_verdict",
 ]
+
+
+_SERVICE = frozenset(stems("sla service level agreement target meet met hit promise commit"))
+"""Words of a question about the service level as a whole."""
 
 
 def decide(
@@ -104,7 +109,7 @@ def _matters(
         yield [(action, about_action(rules, wanted, synonyms)) for action, wanted in named]
     else:
         yield [("", about_words(rules, topic))]
-    if not named and case.stated:
+    if not named and case.stated and not topic:
         # "The FAQ says 14 days, is that so on Team?" means what a rule of 14 days is about.
         quoted = [c for c in rules if c.rule.amount and _states(c, case)]
         yield [
@@ -115,6 +120,12 @@ def _matters(
     if frozenset(stems("sla")) & topic:
         # A question about the service level means every target that is set in hours.
         timed = [c for c in rules if c.rule.unit in ("hour", "business_hour")]
+        # "Is there an SLA credit?" is about what other rules give, not about whether the target was met.
+        others = {
+            stem for c in rules if c not in timed for stem in stems(" ".join([c.rule.text, *c.rule.labels]))
+        }
+        if (topic - _SERVICE) & others - {stem for action in actions for stem in stems(action)}:
+            return
         yield [(action, about_action(timed, frozenset(stems(action)) - ACTS, synonyms)) for action in actions]
     if not case.evidence and not topic and (case.events or case.actions) and points(text):
         # "Charged for annual Team on 1 September, asks on 1 October, in time?": the one thing a customer can ask for.

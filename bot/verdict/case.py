@@ -21,8 +21,13 @@ _TURNED = re.compile(
 """Words of a question whose literal yes means that the time is over."""
 
 
+_STRAIGHT = re.compile(
+    r"\b(met|meet|meets|meeting|hit|made|make|keep|kept|reach(ed)?|achieved?|fulfil(l?ed)?|honou?red|within|in time|on time|fast enough|quick(ly)? enough|"
+    r"soon enough|early enough|inside|punctual\w*|respected|complied|(was|were|did|has|have|is) (\w+ ){0,2}?(answer(ed)?|respond(ed)?|repl(y|ied)|resolved?|solved?)|a tiempo|cumpl\w+)\b"
+)
+"""Words of a question whose literal yes means that a target was met."""
 _WHEN = re.compile(
-    r"\b((until|till|by|since) when|when (is|does|do|will|can|must|should|did) .*\b(last|latest|end|ends|over|expires?|closes?|lapses?|due|run out|deadline)|"
+    r"\b((until|till|by|since) (when|(what|which) (day|date))|when (is|does|do|will|can|must|should|did) .*\b(last|latest|end|ends|over|expires?|closes?|lapses?|due|run out|deadline)|"
     r"(has|is|did|was) (the|its|their) (\w+ )?(window|deadline|period|time) .*\b(closed?|end(ed)?|expired?|over|passed|run out|open)|"
     r"(last|latest) (day|date|moment)|what (is|was) the (last|latest|deadline|due)|how (long|much longer|much (more )?time|many (more )?days)|"
     r"deadline|hasta cuando|hasta que dia)\b"
@@ -33,6 +38,7 @@ _ASKED_ON = re.compile(
 )
 DEMANDS = frozenset(stems("request claim application report"))
 """Words of an action's name that say that the customer asked."""
+_BETWEEN = re.compile(r"\bbetween \d{1,2} \w+(?: \d{4})? and \d{1,2} \w+ \d{4}\b")
 _INDIRECT = re.compile(
     r"\b(check|know|knows|tell|see|ask|asks|asked|asking|sure|wonder(ing)?|confirm)( \w+)? if\b"
 )
@@ -84,6 +90,8 @@ class Case:
     """The question asks for the last day, not whether it is over."""
     turned: bool | None = False
     """The question asks whether the time is over, not whether it still runs; None where it asks which of the two."""
+    straight: bool = True
+    """The question asks in known words whether a target was met; a verb that nobody knows may ask for the opposite."""
 
 
 def case_of(ticket: Ticket, label: str, evidence: str) -> Case:
@@ -126,6 +134,8 @@ def case_in(
     events: dict[str, date | datetime] = {}
     actions: dict[str, date | datetime] = {}
     seen = 0
+    # A whole month is the day of nothing: "charged between 1 May 2025 and 31 May 2025".
+    text = _BETWEEN.sub(lambda found: " " * len(found.group()), text)
     for atom in atoms(text):
         if atom.kind != "date" or (day := resolve_date(atom, now.date())) is None:
             continue
@@ -164,6 +174,7 @@ def put(text: str, case: Case, vocabulary: Mapping[str, Collection[str]], now: d
         asked=text,
         when=bool(_WHEN.search(plain)),
         turned=None if re.search(r"\bor\b.*\bmet\b|\bmet\b.*\bor\b", plain) else bool(_TURNED.search(plain)),
+        straight=bool(_STRAIGHT.search(plain)),
         stated=tuple(atom for atom in atoms(text) if atom.kind == "duration"),
         ends=_ends(text, now),
     )

@@ -15,10 +15,10 @@ GENERIC = frozenset(
     stems(
         "customer client account ticket case company plan subscription entitled eligible entitlement allowed get give still "
         "ask asked request requested claim claims claimed apply applies rule policy long many much day days hour hours time date deadline window "
-        "due end ends close closed expire possible right want like know please tell shop store user person one now today make "
-        "back happen charge payment fee period buyer order item purchase billing compare compared difference different longer "
+        "due end ends close closed expire possible right want like know please tell shop store user person people folk one now today make "
+        "back happen charge payment fee period buyer order item purchase billing compare compared versus vs difference different longer "
         "shorter higher faster better annual monthly see look say says said somebody someone valid count hold holds true "
-        "answer answered cliente tiene derecho plazo puede instead faq faqs docs documentation article page correct true sure check "
+        "answer answered cliente tiene derecho plazo puede instead faq faqs docs documentation article page help site website correct true sure check "
         "confirm need needs want wants try tell told think thought mate guys folks cheers hey quick urgent really actually exactly "
         "ok late too past fuera tarde over before earlier sooner later afterwards been had would suppose supposing assume assuming imagine "
         "miss missed refused denied rejected declined lapsed overdue qualify qualified pay paid keep made within during hi hello thanks thank wondering obliged run runs ran out left leave leaves remain remaining slack spare outside isn isnt aren doesn didn hasn wasn weren not anything something nothing refuse kindly colleague boss friend word words reply short only just simply plain good fine okay go through process processed "
@@ -36,6 +36,10 @@ _POINTS = re.compile(
     r"\b(entitled?|eligib\w+|qualif\w+|in time|on time|late|windows?|deadlines?|until when|by when|(last|final|latest) (day|date)|time|left|slack|within|outside|"
     r"overdue|expired?|lapsed?|owed?|refused?|deny|denied|rights?|rules?|ask(ed)?|request(ed)?|claim(ed)?|(get|gets|have|has|receive) (\S+ ){1,4}back|tiene derecho|derecho|plazo)\b"
 )
+_SAYS = re.compile(
+    r"\b(says?|said|told|reads|dice|claims?|which (?:one )?(?:counts|applies|holds|wins|is right))\b"
+)
+"""Words of a question that holds one length of time against another."""
 _OTHER_FOCUS = re.compile(
     r"\b(who|whom|whose|where|why|quien|donde|por que|cuanto dinero|"
     r"how (?!long\b|many (?:\w+ )?(?:days?|hours?|weeks?|months?)\b|much (?:\w+ )?(?:time|longer)\b|soon\b|fast\b|quickly\b|late\b|early\b|far\b)\w+)\b"
@@ -131,11 +135,17 @@ def wants_verdict(
     for a field or for other tickets.
     """
     wanted = asks(text)
-    if "rule" in wanted and (case.evidence or case.facts):
+    if "rule" in wanted and (case.evidence or (case.facts and "aggregate" not in wanted)):
         return True
     if "rule" in wanted and not wanted & {"similar", "aggregate"}:
         # "How long is the refund window?" has a general answer, and one for each kind of case.
         return bool(heads(topic_of(text, vocabulary, synonyms), actions))
-    if not case.evidence or wanted & {"field", "similar", "aggregate"}:
+    if wanted & {"field", "similar", "aggregate"}:
         return False
-    return bool(heads(topic_of(text, vocabulary, synonyms), actions))
+    topic = topic_of(text, vocabulary, synonyms)
+    named = heads(topic, actions)
+    if case.evidence:
+        return bool(named)
+    # "First response urgent, Team vs Enterprise" names an action and a kind of case and nothing else.
+    alone = bool(named) and topic <= {stem for action, _ in named for stem in stems(action)}
+    return bool(case.facts) and (alone or bool(case.stated and _SAYS.search(" ".join(words(text)))))

@@ -183,7 +183,7 @@ def _lead(met: bool, case: Case, rule: Rule, end: date | datetime) -> str:
         return ""
     if case.when:
         return f"Until {format_date(end)}. "
-    if case.turned is None:
+    if case.turned is None or (target and not case.turned and not case.straight):
         return f"{said[0].upper()}{said[1:]}. "
     if case.turned:
         return f"{'No' if met else 'Yes'}, {said}. "
