@@ -184,7 +184,7 @@ _LISTED = re.compile(
     r"(?:tickets?|cases?|requests?|claims?)\b|.*\b(?:more than|at least) (?:once|twice)\b|.*\b(?:in total|altogether|overall)\b)"
     rf"|\bhow many (?:\w+ ){{0,3}}{_PEOPLE} are (?:there|on|in|from|with)\b"
     r"|\bhow many (?:\w+ ){1,4}ones\b|\b(?:any|did \w+ (?:not )?\w+) (?:\w+ ){0,2}(?:tickets|cases)(?! (?:in|where)\b)"
-    r"|\bwho did we (?:not )?(?:answer|reply|respond|refund|help)\b"
+    r"|\bwho (?:\w+ ){1,3}?(?:most|fewest) (?:\w+ ){0,2}?(?:tickets|cases)\b|\bwho did we (?:not )?(?:answer|reply|respond|refund|help)\b"
     rf"|\b(?:which|what) (?:\w+ ){{0,2}}{_PEOPLE} (?:\w+ ){{0,2}}(?:asked|requested|opened|claimed|wrote|reported|complained|returned|cancelled)\b"
     # Tickets named as a list's head is: "cases where a return was requested".
     r"|^(?!.*\b(?:similar\w*|like|resembl\w+|comparable|related|parecid\w+)\b)"

@@ -387,7 +387,9 @@ class Reader:
                 if self._is_status(word) or not self._free(place):
                     continue
                 un = positive(word) != word
-                told = un or self._replied(place[0]) or bool(self._negator(place[0], awaiting=True))
+                # "Claimed" is the warranty claim; "requested" may be anything.
+                done = word.endswith("ed") and stems(word) == (end,) and "ask" not in family_of(end)
+                told = done or un or self._replied(place[0]) or self._negator(place[0], awaiting=True)
                 if told or denial.behind(self._said, self._bound, place[-1])[0]:
                     self._put_action(fitting[0], place, denied=un)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,24 @@ def test_a_denial_of_something_else_denies_no_more_than_that(text: str, filters:
 )
 def test_a_reply_an_answer_and_a_response_are_one_action(text: str, filters: dict[str, Any]) -> None:
     assert read(text, NORDKAP, TODAY).filters == filters
+
+
+@pytest.mark.parametrize(
+    ("text", "filters"),
+    [
+        (
+            "Which cases claimed in March?",
+            {"has": "warranty claim", "has_from": "2026-03-01", "has_to": "2026-03-31"},
+        ),
+        ("Which cases have not claimed?", {"lacks": "warranty claim"}),
+        ("Which cases requested a feature?", {}),
+    ],
+)
+def test_an_action_is_told_by_its_verb_alone_where_only_one_has_it(
+    text: str, filters: dict[str, Any]
+) -> None:
+    names = replace(NORDKAP, actions=("warranty claim", "return request", "delivery"))
+    assert read(text, names, TODAY).filters == filters
 
 
 @pytest.mark.parametrize(
@@ -254,6 +273,7 @@ async def test_only_values_with_so_many_tickets_are_counted(desk: Desk) -> None:
         ("Find past tickets similar to 4848", {"similar"}),
         ("similar cases to 4848?", {"similar"}),
         ("which customers never asked for a refund", {"aggregate"}),
+        ("who has handled the most cases", {"aggregate"}),
         ("customers on team in total", {"aggregate"}),
         ("how many urgent ones since may", {"aggregate"}),
         ("who did we answer in March?", {"aggregate"}),
