@@ -76,8 +76,8 @@ _AGE_BEHIND = re.compile(r"\s*(?:old|ago|de antiguedad)\b")
 _OPS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (op, re.compile(rf"(?:^|(?<=[^\w]))(?:{forms})(?: (?:the|on|in|el|la|al?))?\s*$"))
     for op, forms in (
-        ("since", r"since|starting(?: from| on)?|beginning|as of|on or after|not before|no earlier than|desde|a partir de(?:l)?"),
-        ("until", r"until|till|up to|up until|through|by|no later than|on or before|hasta"),
+        ("since", r"since|starting(?: from| on)?|beginning|as of|on or after|not before|no earlier than|not earlier than|desde|a partir de(?:l)?"),
+        ("until", r"until|till|up to|up until|through|by|no later than|not later than|not after|on or before|hasta"),
         ("after", r"after|later than|newer than|tras|despues de(?:l)?|posteriores a(?:l)?"),
         ("before", r"before|prior to|earlier than|older than|more than|antes de(?:l)?|anteriores a(?:l)?"),
         ("from", r"from"),

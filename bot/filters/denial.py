@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 from bot.filters.phrases import AWAITING, NEGATORS, SKIPPED, bag
@@ -21,6 +22,8 @@ _PAIRS = frozenset(
         ("far", "from"),
     }
 )
+_DUE = frozenset({("have", "to"), ("has", "to")})
+"""What has to be done is not done yet."""
 _EXCEPT_PAIRS = frozenset({("other", "than"), ("rather", "than"), ("apart", "from"), ("instead", "of")})
 _EXCEPT = bag("except excluding excepto salvo minus")
 """They also deny a whole sentence: "except those that asked for a refund"."""
@@ -31,7 +34,8 @@ _HARDLY = bag("hardly barely scarcely seldom rarely almost nearly fail fails fai
 """They may deny, and nobody knows how much."""
 _NOBODY = bag("one anyone anybody someone somebody")
 _ENDS = bag(
-    "that which who whose where when while and or but nor with about for from of on in by at que y o pero con sobre de por en"
+    "that which who whose where when while and or but nor with about for from of on in by at que y o pero con sobre de por en "
+    "mention mentions mentioned mentioning contain contains containing regarding"
 )
 """Words that a negation does not reach over."""
 _MISSING = bag("missing lacking absent outstanding falta faltan")
@@ -50,7 +54,8 @@ def denies(word: str) -> bool:
 
 def within(text: str) -> bool:
     """Tell whether some words deny a thing or say that it is waited for."""
-    return any(denies(word) or word in AWAITING for word in words_of(text))
+    said = words_of(text)
+    return any(denies(word) or word in AWAITING for word in said) or bool(_DUE & set(pairwise(said)))
 
 
 def before(words: Sequence[str], free: Sequence[bool], i: int, *, awaiting: bool = False) -> list[int]:
@@ -72,7 +77,7 @@ def before(words: Sequence[str], free: Sequence[bool], i: int, *, awaiting: bool
             return [j]
         if whole and denies(words[j]):
             return [j, *(k for k in range(j + 1, i) if plain[k] in _NOBODY)]
-        if whole and awaiting and plain[j] in AWAITING:
+        if whole and awaiting and (plain[j] in AWAITING or pair in _DUE):
             return [j]
         whole = whole and plain[j] not in _THOSE - SKIPPED
         if not free[j] or plain[j] not in SKIPPED | _NOBODY | _THOSE:

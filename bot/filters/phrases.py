@@ -48,7 +48,7 @@ TICKETS = bag("ticket tickets case cases incident incidents tique tiques inciden
 NEGATORS = bag(
     "not no never without except excluding non nor neither lack lacks lacking missing cannot nobody noone none zero minus sin nunca nadie ningun ninguna excepto salvo"
 )
-AWAITING = bag("awaiting await awaits waiting need needs needing owe owes owed esperando")
+AWAITING = bag("awaiting await awaits waiting need needs needing must owe owes owed esperando")
 SKIPPED = bag(
     "a an any the yet been be being on in from of by have has had having ever to already longer with for at are is was were get got getting "
     "received receive send sent sending give given giving gave write written wrote make made our us it its their them still un una el la los las de con en han ha sido estan esta todavia aun than que son tiene tienen tenemos tener hubo assigned"

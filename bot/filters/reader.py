@@ -549,6 +549,14 @@ class Reader:
             self._take(places, "?")
             return
         has = self.filters.get("has")
+        denied = (self._negator(places[0]) or self._doubted(places[0])) if places else []
+        if denied or ("lacks" in self.filters and span.first == span.last == self._today):
+            # Days left out are no filter, nor is the day on which something is due.
+            self._take(
+                [i for i in range(min([*denied, *places]), places[-1] + 1) if not self._tokens[i].kind], "?"
+            )
+            self._take(places, "?")
+            return
         name = "opened"
         if said & UPDATED:
             name = "updated"

@@ -56,6 +56,8 @@ NORDKAP = Gazetteer(
         "list tickets where a first response was never sent",
         "list tickets whose first reply is missing",
         "tickets with zero replies",
+        "tickets that we have to answer",
+        "tickets that must be answered",
         "tickets we still owe an answer",
         "tickets where we failed to send a first reply",
         "tickets except those that got a first reply",
@@ -76,6 +78,7 @@ def test_a_denied_action_is_one_that_did_not_take_place(text: str) -> None:
         ("list the tickets that are not really closed", "not really closed"),
         ("list tickets without a customer reply", "without a customer reply"),
         ("tickets which hardly got a first response", "hardly got a first response"),
+        ("how many tickets were not opened in March", "not opened in March"),
         ("list tickets where the first response was not great", "first response was not great"),
         (
             "which tickets did nobody bother to send a first response",
@@ -94,6 +97,11 @@ def test_a_denial_that_nobody_reads_is_never_its_opposite(text: str, left: str) 
     [
         ("any tickets not closed or pending", {"not_status": ["pending", "closed"]}),
         ("any tickets neither open nor answered", {"not_status": "open", "lacks": "first response"}),
+        (
+            "how many tickets did not mention SSO in March",
+            {"not_text": "SSO", "opened_from": "2026-03-01", "opened_to": "2026-03-31"},
+        ),
+        ("tickets opened not later than 5 March", {"opened_to": "2026-03-05"}),
         ("all tickets but the closed ones", {"not_status": "closed"}),
         ("tickets that are far from closed", {"not_status": "closed"}),
         ("list refund requests of tickets not closed", {"has": "refund request", "not_status": "closed"}),
