@@ -186,13 +186,13 @@ class TicketSettings(Section):
     """What a ticket's columns mean. Left empty, they are guessed from the file and `doctor` prints the guess."""
 
     csv: tuple[Path, ...] = ()
-    """Ticket files imported by `twohop index` and at the demo's start."""
+    """Ticket files that each index run imports; what one brought before and has no more is removed."""
     table: str = ""
     """Table or view of `TICKETS_DATABASE_URL` that holds the tickets, with its schema if need be (`desk.cases`); it is only read."""
     timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 5.0
     """Longest time for a connection to `TICKETS_DATABASE_URL`, and for a statement there."""
     stale_after_hours: Annotated[float, Field(ge=0)] = 72.0
-    """An answer from tickets says of when they are if that is longer ago: the last import, or the newest update; 0 never does."""
+    """An answer from tickets says how old they are if that is longer ago: their import, or a database's newest change; 0 never does."""
     prefixes: tuple[Name, ...] = ("TCK-",)
     """What people write before a ticket number; `#` always works."""
     number_pattern: str = r"\d{3,7}"
