@@ -15,6 +15,8 @@ from bot.config import WordSettings
 from bot.filters import read
 from bot.gate import asks
 from bot.types import Answer, Gazetteer, PastTurn
+from ingest.errors import TwohopError
+from ingest.tickets import TicketFilter
 from tests.desks import answer, prepared, small_settings
 from tests.fakes import HashingEmbedder
 
@@ -421,3 +423,8 @@ async def test_a_count_of_many_values_shows_the_commonest(tmp_path: Path) -> Non
     assert lines[1] == "- Shop 7: 2 [1]"
     assert "- and 3 more values [1]" in lines
     made.close()
+
+
+def test_a_number_of_tickets_needs_a_field_to_count_by() -> None:
+    with pytest.raises(TwohopError, match="name it under count_by"):
+        TicketFilter(at_least=2)
