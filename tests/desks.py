@@ -14,6 +14,9 @@ from bot.sample import demo_settings
 from bot.types import Answer, ChatModel, Mode, Question
 from ingest.config import SourceSettings, TicketSettings
 from ingest.embed import Embedder
+from ingest.sources import Failed
+from ingest.tickets import TicketStore
+from ingest.types import Ticket
 
 SUPPORT = frozenset({"members", "support"})
 
@@ -70,4 +73,13 @@ async def answer(
     return await pipeline.answer(Question(text, desk.asker(user), moment, **more), desk.parts, mode)
 
 
-__all__ = ["SUPPORT", "answer", "load", "prepared", "sample_settings", "small_settings"]
+def indexed_tickets(store: TicketStore, now: datetime) -> list[Ticket]:
+    """Return the tickets to search by similarity, newest first; every row must be one."""
+    found: list[Ticket] = []
+    for ticket in store.all_for_index(now):
+        assert not isinstance(ticket, Failed), ticket
+        found.append(ticket)
+    return found
+
+
+__all__ = ["SUPPORT", "answer", "indexed_tickets", "load", "prepared", "sample_settings", "small_settings"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 from ingest.embed import Vectors
 from ingest.errors import IndexingError
@@ -19,7 +18,7 @@ class Faulty:
 
     def __init__(self, index: SearchIndex) -> None:
         self._index = index
-        self.failing: Collection[Arm] = ()
+        self.failing: tuple[Arm, ...] = ()
         self.down = False
         self.whole_searches = 0
         """Searches that go well before anything fails."""
@@ -51,7 +50,7 @@ class Faulty:
         if self.down:
             raise IndexingError("the cluster 'http://secret.example' cannot be reached; start it")
 
-    def revisions(self, source: str) -> Any:
+    def revisions(self, source: str) -> Mapping[str, str]:
         return self._index.revisions(source)
 
     def replace(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors) -> None:

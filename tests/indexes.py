@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
+from elastic_transport.client_utils import DEFAULT
 from elasticsearch import Elasticsearch
 
 from bot.config import load
 from ingest.config import ElasticsearchSettings
+from ingest.embed import Vectors
 from ingest.index import Writable
 from ingest.index.sqlite import identity
 from ingest.types import Arm, Chunk, Document, Rankings, Where
@@ -22,6 +24,14 @@ ARMS: tuple[Arm, ...] = ("lexical", "dense", "codes")
 EMBEDDER = HashingEmbedder()
 IDENTITY = identity(EMBEDDER.name, EMBEDDER.dimensions, "1")
 MEMBERS = Where(readers=frozenset({"members"}))
+
+
+class Searchable(Protocol):
+    """An index, a generation being built, or one that a backend keeps: whatever ranks."""
+
+    def rank(
+        self, query: str, vector: Sequence[float] | Vectors | None, k: int, where: Where, deadline: float, /
+    ) -> Rankings: ...
 
 
 @contextmanager
@@ -34,8 +44,8 @@ def cluster(url: str) -> Iterator[tuple[ElasticsearchSettings, Elasticsearch]]:
         url,
         api_key=settings.api_key.get_secret_value() or None,
         basic_auth=(settings.username, settings.password.get_secret_value()) if settings.username else None,
-        **({"ca_certs": str(settings.ca_certs)} if settings.ca_certs else {}),
-        **({"ssl_assert_fingerprint": settings.fingerprint} if settings.fingerprint else {}),
+        ca_certs=str(settings.ca_certs) if settings.ca_certs else DEFAULT,
+        ssl_assert_fingerprint=settings.fingerprint or DEFAULT,
     )
     with client:
         yield settings, client
@@ -63,11 +73,8 @@ def write(
     return chunks
 
 
-def rank(index: Any, query: str, where: Where = MEMBERS, k: int = 10, seconds: float = 30) -> Rankings:
-    found: Rankings = index.rank(
-        query, EMBEDDER.embed([query], "query")[0], k, where, time.monotonic() + seconds
-    )
-    return found
+def rank(index: Searchable, query: str, where: Where = MEMBERS, k: int = 10, seconds: float = 30) -> Rankings:
+    return index.rank(query, EMBEDDER.embed([query], "query")[0], k, where, time.monotonic() + seconds)
 
 
 def ids(rankings: Rankings, arm: Arm) -> list[str]:

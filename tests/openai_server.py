@@ -6,14 +6,22 @@ import asyncio
 import itertools
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from aiohttp import web
 
 Json = dict[str, Any]
-Play = Callable[[web.Request, Json], Awaitable[web.StreamResponse]]
-"""Answers one request: the request, and its JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """Answers one request: the request, and its JSON."""
+
+    answer: Callable[[web.Request, Json], Awaitable[web.StreamResponse]]
+
+
 Line = Play | Callable[[Json], "Line"]
 """A play, or a function of the request's JSON that returns one."""
 
@@ -67,7 +75,7 @@ class OpenAIServer:
         )
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
-        body = await request.json()
+        body: Json = await request.json()
         self.requests.append(body)
         self.headers.append(request.headers)
         if not self.script:
@@ -75,10 +83,10 @@ class OpenAIServer:
             return web.json_response(
                 {"error": {"message": "the script is over", "code": "script"}}, status=400
             )
-        line: Any = self.script[0] if self.forever and len(self.script) == 1 else self.script.pop(0)
-        while not hasattr(line, "plays"):
+        line = self.script[0] if self.forever and len(self.script) == 1 else self.script.pop(0)
+        while not isinstance(line, Play):
             line = line(body)
-        task = asyncio.ensure_future(line(request, body))
+        task = asyncio.ensure_future(line.answer(request, body))
         closing = asyncio.ensure_future(self._closing.wait())
         await asyncio.wait([task, closing], return_when=asyncio.FIRST_COMPLETED)
         closing.cancel()
@@ -86,11 +94,6 @@ class OpenAIServer:
             task.cancel()
             return web.Response(status=503)
         return await task
-
-
-def _play(play: Play) -> Play:
-    play.plays = True  # type: ignore[attr-defined]
-    return play
 
 
 def completion(message: Json, finish: str | None = "stop", usage: Json | None = USAGE, **more: Any) -> Json:
@@ -106,23 +109,23 @@ def completion(message: Json, finish: str | None = "stop", usage: Json | None = 
     return body if usage is None else {**body, "usage": usage}
 
 
-def body(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Line:
+def body(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Play:
     """Send any JSON with any status."""
 
     async def play(request: web.Request, asked: Json) -> web.StreamResponse:
         return web.json_response(value, status=status, headers=headers)
 
-    return _play(play)
+    return Play(play)
 
 
-def says(text: str | None, finish: str | None = "stop", **more: Any) -> Line:
+def says(text: str | None, finish: str | None = "stop", **more: Any) -> Play:
     """Answer with a text."""
     return body(completion({"content": text}, finish, **more))
 
 
 def calls(
     *wanted: tuple[str, Any], ids: tuple[str, ...] = (), finish: str = "tool_calls", **more: Any
-) -> Line:
+) -> Play:
     """Answer with tool calls; arguments that are text are sent as they are, malformed or not."""
     made = [
         {
@@ -141,31 +144,31 @@ def status(
     *,
     headers: Mapping[str, str] | None = None,
     **error: Any,
-) -> Line:
+) -> Play:
     """Answer with an error."""
     return body({"error": {"message": message, "type": "error", "code": None, **error}}, status, headers)
 
 
-def sends(text: str, content_type: str = "application/json") -> Line:
+def sends(text: str, content_type: str = "application/json") -> Play:
     """Answer with status 200 and any text."""
 
     async def play(request: web.Request, asked: Json) -> web.StreamResponse:
         return web.Response(text=text, content_type=content_type)
 
-    return _play(play)
+    return Play(play)
 
 
-def hangs() -> Line:
+def hangs() -> Play:
     """Take the request and never answer."""
 
     async def play(request: web.Request, asked: Json) -> web.StreamResponse:
         await asyncio.Event().wait()
         raise AssertionError
 
-    return _play(play)
+    return Play(play)
 
 
-def trickles() -> Line:
+def trickles() -> Play:
     """Send the body a blank at a time, for ever: no single read is slow."""
 
     async def play(request: web.Request, asked: Json) -> web.StreamResponse:
@@ -175,10 +178,10 @@ def trickles() -> Line:
             await response.write(b" ")
             await asyncio.sleep(0.01)
 
-    return _play(play)
+    return Play(play)
 
 
-def cuts(text: str, *, promised: int | None = None) -> Line:
+def cuts(text: str, *, promised: int | None = None) -> Play:
     """Send the beginning of a body and drop the connection; `promised` bytes are announced, else it is chunked."""
 
     async def play(request: web.Request, asked: Json) -> web.StreamResponse:
@@ -192,10 +195,10 @@ def cuts(text: str, *, promised: int | None = None) -> Line:
             request.transport.close()
         return response
 
-    return _play(play)
+    return Play(play)
 
 
-def drops() -> Line:
+def drops() -> Play:
     """Close the connection without an answer."""
 
     async def play(request: web.Request, asked: Json) -> web.StreamResponse:
@@ -203,10 +206,10 @@ def drops() -> Line:
             request.transport.close()
         return web.Response()
 
-    return _play(play)
+    return Play(play)
 
 
-def streams(*chunks: Json, done: bool = True) -> Line:
+def streams(*chunks: Json, done: bool = True) -> Play:
     """Answer a streamed request with these chunks."""
 
     async def play(request: web.Request, asked: Json) -> web.StreamResponse:
@@ -219,7 +222,7 @@ def streams(*chunks: Json, done: bool = True) -> Line:
         await response.write_eof()
         return response
 
-    return _play(play)
+    return Play(play)
 
 
 def chunk(text: str | None = None, finish: str | None = None, usage: Json | None = None) -> Json:

@@ -44,7 +44,9 @@ def test_the_options_of_ask_exist() -> None:
 
 
 def test_the_sample_is_as_large_as_it_says() -> None:
-    documents, tickets = re.search(r"(\d+) documents, (\d+) tickets", README).groups()  # type: ignore[union-attr]
+    said = re.search(r"(\d+) documents, (\d+) tickets", README)
+    assert said is not None
+    documents, tickets = said.groups()
     assert len(list((sample() / "docs").rglob("*.md"))) == int(documents)
     with (sample() / "tickets.csv").open(encoding="utf-8", newline="") as stream:
         assert len(list(csv.DictReader(stream))) == int(tickets)

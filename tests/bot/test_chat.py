@@ -13,6 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from aiohttp import web
 
 from bot.chat import OpenAIModel
 from bot.chat.probe import NoServer, models, tool_call
@@ -22,8 +23,10 @@ from bot.tools import TOOLS
 from bot.types import Budget, EvidenceItem, Gazetteer, Limits, Message, Reply, Tool, ToolCall
 from ingest.errors import ConfigError, ModelError
 from tests.openai_server import (
+    Json,
     Line,
     OpenAIServer,
+    Play,
     body,
     calls,
     completion,
@@ -655,17 +658,16 @@ async def test_a_call_after_the_time_limit_is_not_made() -> None:
 async def test_no_more_requests_than_allowed_are_in_flight() -> None:
     flying, most = 0, 0
 
-    def counted(asked: dict[str, Any]) -> Line:
-        async def play(request: Any, body_: Any) -> Any:
+    def counted(_: Json) -> Line:
+        async def play(request: web.Request, asked: Json) -> web.StreamResponse:
             nonlocal flying, most
             flying += 1
             most = max(most, flying)
             await asyncio.sleep(0.02)
             flying -= 1
-            return await GOOD(request, body_)  # type: ignore[misc,call-arg]
+            return await GOOD.answer(request, asked)
 
-        play.plays = True  # type: ignore[attr-defined]
-        return play
+        return Play(play)
 
     async with serving(counted, forever=True, at_once=2) as (server, model, _):
         await asyncio.gather(*(model.complete([SYSTEM, QUESTION], budget=budget()) for _ in range(8)))

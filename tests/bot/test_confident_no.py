@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from datetime import datetime
 
 import pytest
 
 from bot import pipeline
 from bot.app import Desk
-from bot.types import Answer, Message, Question, Reply
+from bot.types import Answer, Message, Mode, Question, Reply
 from tests.bot.test_flagship import QUESTION, right
 from tests.scripted import ScriptedModel, calls, says
 
@@ -30,7 +31,7 @@ WRONG = (
 def confident(text: str) -> ScriptedModel:
     """Return a model that stops after the first hop and says `text`, citing what it was truly shown."""
 
-    def speak(messages: tuple[Message, ...]) -> Reply:
+    def speak(messages: Sequence[Message]) -> Reply:
         shown = next(m.evidence for m in reversed(messages) if m.evidence)
         ticket = next(item.n for item in shown if item.ticket is not None)
         faq = next((item.n for item in shown if "faq" in item.source), ticket)
@@ -39,15 +40,15 @@ def confident(text: str) -> ScriptedModel:
     return ScriptedModel(speak, forever=True)
 
 
-async def posted(desk: Desk, model: ScriptedModel, mode: str, question: str = QUESTION) -> Answer:
+async def posted(desk: Desk, model: ScriptedModel, mode: Mode, question: str = QUESTION) -> Answer:
     parts = dataclasses.replace(desk.parts, model=model)
     moment = datetime(2026, 9, 26, 12, tzinfo=desk.zone)
-    return await pipeline.answer(Question(question, desk.asker(), moment), parts, mode)  # type: ignore[arg-type]
+    return await pipeline.answer(Question(question, desk.asker(), moment), parts, mode)
 
 
 @pytest.mark.parametrize("mode", ["gated", "agent"])
 @pytest.mark.parametrize("text", WRONG)
-async def test_a_confident_no_is_never_posted(sample: Desk, text: str, mode: str) -> None:
+async def test_a_confident_no_is_never_posted(sample: Desk, text: str, mode: Mode) -> None:
     answered = await posted(sample, confident(text), mode)
     right(answered)
     for word in (
@@ -64,10 +65,10 @@ async def test_a_confident_no_is_never_posted(sample: Desk, text: str, mode: str
 
 
 @pytest.mark.parametrize("mode", ["gated", "agent"])
-async def test_the_article_s_own_path_is_vetoed(sample: Desk, mode: str) -> None:
+async def test_the_article_s_own_path_is_vetoed(sample: Desk, mode: Mode) -> None:
     """The model computes the FAQ's deadline with the tool, truly, and answers with it."""
 
-    def no(messages: tuple[Message, ...]) -> Reply:
+    def no(messages: Sequence[Message]) -> Reply:
         shown = next(m.evidence for m in reversed(messages) if m.evidence)
         n = {item.kind: item.n for item in shown}
         return says(f"No, it closed on 28 August [{n['ticket']}][{n['computed']}].")
@@ -79,7 +80,7 @@ async def test_the_article_s_own_path_is_vetoed(sample: Desk, mode: str) -> None
 
 
 @pytest.mark.parametrize("mode", ["gated", "agent"])
-async def test_invented_days_are_no_computation(sample: Desk, mode: str) -> None:
+async def test_invented_days_are_no_computation(sample: Desk, mode: Mode) -> None:
     model = ScriptedModel(
         calls(("deadline", {"start": "2026-08-14", "amount": 47, "unit": "day"})),
         says("They have until 30 September [1]."),
@@ -92,7 +93,7 @@ async def test_invented_days_are_no_computation(sample: Desk, mode: str) -> None
 
 
 @pytest.mark.parametrize("mode", ["gated", "agent"])
-async def test_a_citation_of_nothing_is_not_posted(sample: Desk, mode: str) -> None:
+async def test_a_citation_of_nothing_is_not_posted(sample: Desk, mode: Mode) -> None:
     model = ScriptedModel(says("Exports are kept for 99 days [99]."), forever=True)
     answered = await posted(sample, model, mode, "How long are data exports kept?")
     assert "99" not in answered.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -93,7 +93,7 @@ def says_once(answered: Answer, sentence: str) -> None:
     ],
 )
 async def test_the_other_arms_answer_and_the_answer_says_so(
-    desk: Desk, index: Faulty, failing: Sequence[Arm], said: str
+    desk: Desk, index: Faulty, failing: tuple[Arm, ...], said: str
 ) -> None:
     index.failing = failing
     answered = await answer(desk, "What does error ERR_SSO-4032 mean?")
@@ -305,8 +305,11 @@ def keyed(settings: Settings) -> Settings:
     return settings.model_copy(update={"tickets": settings.tickets.model_copy(update=FIELDS)})
 
 
+Small = Callable[..., tuple[Desk, Faulty]]
+
+
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[Any]:
+def small(tmp_path: Path) -> Iterator[Small]:
     """Return what makes a desk of a few texts whose index fails as it is told."""
     with ExitStack() as open_desks:
 
@@ -324,7 +327,7 @@ def small(tmp_path: Path) -> Iterator[Any]:
 
 @pytest.mark.parametrize("failing", [(), ("dense",), ("lexical",), ("dense", "codes"), ("lexical", "codes")])
 async def test_a_rule_worded_with_a_synonym_is_found_by_every_arm_that_is_left(
-    small: Any, failing: Sequence[Arm]
+    small: Small, failing: tuple[Arm, ...]
 ) -> None:
     policy = (
         "---\nauthority: policy\n---\n# Our promise\n\n"
@@ -341,7 +344,7 @@ async def test_a_rule_worded_with_a_synonym_is_found_by_every_arm_that_is_left(
 
 @pytest.mark.parametrize("failing", [("dense",), ("lexical",), ("codes",)])
 async def test_no_verdict_where_more_rules_may_be_there_than_the_other_arms_list(
-    small: Any, failing: Sequence[Arm]
+    small: Small, failing: tuple[Arm, ...]
 ) -> None:
     many = "# Refunds of single items\n\n" + "\n\n".join(
         f"## Item {i}\n\nFor the stamp{i} a refund is possible within 10 days of the charge, on the Team plan too."

@@ -12,9 +12,9 @@ import pytest
 from bot.app import Desk
 from bot.config import Settings, load
 from bot.sample import sample as folder
-from bot.types import Answer
+from bot.types import Answer, Mode
 from ingest.embed import Embedder
-from tests.desks import answer, prepared, small_settings
+from tests.desks import answer, indexed_tickets, prepared, small_settings
 from tests.scripted import ScriptedModel, calls, says
 
 QUESTION = "Is the customer on ticket 4812 entitled to a refund?"
@@ -46,7 +46,7 @@ def right(answered: Answer) -> None:
 
 @pytest.mark.parametrize("now", ["2026-09-26T12:00", "2026-12-01T12:00", "2026-09-02T18:00"])
 @pytest.mark.parametrize("mode", ["gated", "agent"])
-async def test_the_flagship_is_right_whenever_it_is_asked(sample: Desk, now: str, mode: str) -> None:
+async def test_the_flagship_is_right_whenever_it_is_asked(sample: Desk, now: str, mode: Mode) -> None:
     right(await answer(sample, QUESTION, now, mode))
 
 
@@ -70,7 +70,7 @@ async def test_the_flagship_in_other_words(sample: Desk, text: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["naive", "hybrid"])
-async def test_the_baselines_do_not_answer_it(sample: Desk, mode: str) -> None:
+async def test_the_baselines_do_not_answer_it(sample: Desk, mode: Mode) -> None:
     answered = await answer(sample, QUESTION, mode=mode)
     assert "13 September" not in answered.text
     assert answered.verdict is None
@@ -78,7 +78,7 @@ async def test_the_baselines_do_not_answer_it(sample: Desk, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["gated", "agent"])
-async def test_no_other_customers_ticket_reaches_a_prompt(sample: Desk, mode: str) -> None:
+async def test_no_other_customers_ticket_reaches_a_prompt(sample: Desk, mode: Mode) -> None:
     model = ScriptedModel(
         calls(
             ("get_ticket", {"number": "4821"}),
@@ -96,9 +96,9 @@ async def test_no_other_customers_ticket_reaches_a_prompt(sample: Desk, mode: st
     from bot.types import Question
 
     moment = datetime(2026, 9, 26, 12, tzinfo=sample.zone)
-    answered = await pipeline.answer(Question(QUESTION, sample.asker(), moment), with_model, mode)  # type: ignore[arg-type]
+    answered = await pipeline.answer(Question(QUESTION, sample.asker(), moment), with_model, mode)
     right(answered)
-    own = {t.number: t for t in sample.tickets.all_for_index(moment)}
+    own = {t.number: t for t in indexed_tickets(sample.tickets, moment)}
     for number in ("4821", "4182"):
         assert own[number].customer not in model.prompts
         assert own[number].subject not in model.prompts
@@ -179,7 +179,7 @@ async def test_the_follow_up_finds_the_shops_other_ticket(sample: Desk) -> None:
     assert "25 September 2026" in second.answer.standalone
     own = next(
         t
-        for t in sample.tickets.all_for_index(now)
+        for t in indexed_tickets(sample.tickets, now)
         if t.customer == "Ortega Hardware" and t.opened_at and t.opened_at.date() == date(2026, 9, 25)
     )
     assert own.number in second.answer.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -31,9 +30,8 @@ def engine(database_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def message(ts: str, root: str = "", **more: str) -> Inbound:
-    found = Inbound(f"Ev{ts}", "T", "C", "channel", "U", "text", ts, root or ts)
-    return dataclasses.replace(found, **more)  # type: ignore[arg-type]
+def message(ts: str, root: str = "", *, event_id: str = "", channel: str = "C", user: str = "U") -> Inbound:
+    return Inbound(event_id or f"Ev{ts}", "T", channel, "channel", user, "text", ts, root or ts)
 
 
 def test_a_message_is_kept_once_by_its_event_and_by_its_place(engine: Engine) -> None:

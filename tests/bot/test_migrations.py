@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ def differences(url: str) -> list[Any]:
 
 
 @pytest.fixture
-def later(tmp_path: Path) -> Any:
+def later(tmp_path: Path) -> Callable[..., str]:
     """Return a function that writes the migrations of a version after this one, and returns their folder."""
 
     def write(then: str = "") -> str:
@@ -164,7 +164,7 @@ def test_a_table_of_our_name_that_is_not_ours_is_refused_and_left_alone(database
     assert contents(database_url) == {"run": []}
 
 
-def test_the_next_revision_keeps_the_rows(database_url: str, later: Any) -> None:
+def test_the_next_revision_keeps_the_rows(database_url: str, later: Callable[..., str]) -> None:
     made_before(database_url)
     opened(database_url).dispose()
     opened(database_url, later()).dispose()
@@ -173,7 +173,9 @@ def test_the_next_revision_keeps_the_rows(database_url: str, later: Any) -> None
     assert (turn["id"], turn["form"], turn["text"], bool(turn["helpful"])) == ("t1", "answered", "Áé", True)
 
 
-def test_a_revision_that_fails_leaves_the_database_as_it_was(database_url: str, later: Any) -> None:
+def test_a_revision_that_fails_leaves_the_database_as_it_was(
+    database_url: str, later: Callable[..., str]
+) -> None:
     made_before(database_url)
     opened(database_url).dispose()
     before = contents(database_url)
@@ -184,7 +186,9 @@ def test_a_revision_that_fails_leaves_the_database_as_it_was(database_url: str, 
     opened(database_url).dispose()
 
 
-def test_of_processes_that_start_at_once_one_changes_the_tables(database_url: str, later: Any) -> None:
+def test_of_processes_that_start_at_once_one_changes_the_tables(
+    database_url: str, later: Callable[..., str]
+) -> None:
     made_before(database_url)
     migrations = later("time.sleep(0.1)")
     together = threading.Barrier(4)
@@ -208,7 +212,7 @@ def test_of_processes_that_start_at_once_one_changes_the_tables(database_url: st
 
 
 def test_a_database_of_a_newer_version_refuses_the_start(
-    database_url: str, later: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database_url: str, later: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(database_url, later()).dispose()
     monkeypatch.setenv("DATABASE_URL", database_url)

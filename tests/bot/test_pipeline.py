@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -14,7 +15,7 @@ import bot
 from bot import pipeline
 from bot.app import Desk
 from bot.offline import NOTE
-from bot.types import Answer, Mode, Question, Step
+from bot.types import Answer, Message, Mode, Question, Reply, Step
 from ingest.errors import ModelError
 from tests.bot.test_flagship import QUESTION, right
 from tests.desks import answer
@@ -29,7 +30,7 @@ async def posed(desk: Desk, text: str, model: ScriptedModel, mode: Mode = "gated
     return await pipeline.answer(Question(text, desk.asker(), moment), parts, mode)
 
 
-def fails(_: object) -> Any:
+def fails(_: object) -> NoReturn:
     raise ModelError("the connection to 10.1.2.3 was refused")
 
 
@@ -147,7 +148,7 @@ async def test_a_denial_in_one_row_takes_no_other_line_out(sample: Desk, text: s
 
 
 async def test_a_models_own_answer_carries_no_note(sample: Desk) -> None:
-    def cites(messages: Any) -> Any:
+    def cites(messages: Sequence[Message]) -> Reply:
         item = next(i for i in messages[-1].evidence if "valid for 7 days" in i.text)
         return says(f"The link is valid for 7 days [{item.n}].")
 
@@ -170,7 +171,12 @@ async def test_the_direct_way_escalates_once(sample: Desk) -> None:
 
 
 async def test_a_direct_answer_is_one_call_without_tools(sample: Desk) -> None:
-    model = ScriptedModel(lambda m: says(f"“{m[-1].evidence[0].chunk.body.splitlines()[0]}” [{m[-1].evidence[0].n}]"))  # type: ignore[union-attr]  # fmt: skip
+    def cites(messages: Sequence[Message]) -> Reply:
+        item = messages[-1].evidence[0]
+        assert item.chunk is not None
+        return says(f"“{item.chunk.body.splitlines()[0]}” [{item.n}]")
+
+    model = ScriptedModel(cites)
     answered = await posed(sample, EXPORT, model)
     model.done()
     assert answered.route.path == "direct"
@@ -178,7 +184,7 @@ async def test_a_direct_answer_is_one_call_without_tools(sample: Desk) -> None:
 
 
 async def test_a_bad_draft_is_repaired_once(sample: Desk) -> None:
-    def right_one(messages: Any) -> Any:
+    def right_one(messages: Sequence[Message]) -> Reply:
         assert "99 days" in messages[-1].text
         item = next(i for m in messages for i in m.evidence if "valid for 7 days" in i.text)
         return says(f"The link is valid for 7 days [{item.n}].")

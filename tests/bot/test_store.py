@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pytest
 from bot import pipeline
 from bot.app import Desk
 from bot.store import Store, public
-from bot.types import Answer, Asker, Question, Route, Step, Usage
+from bot.types import Answer, Asker, Message, Mode, Question, Reply, Route, Step, Usage
 from ingest.errors import TwohopError
 from tests.bot.test_flagship import QUESTION
 from tests.desks import SUPPORT
@@ -163,19 +163,20 @@ def test_a_thread_that_follows_an_unknown_turn_is_an_error(store: Store) -> None
 
 @pytest.mark.parametrize("mode", ["gated", "agent"])
 @pytest.mark.parametrize("text", [QUESTION, "How long is the link of a full export valid?"])
-async def test_a_recorded_run_can_be_played_again(sample: Desk, text: str, mode: str) -> None:
-    def cites(messages: object) -> object:
-        shown = next(m.evidence for m in reversed(messages) if m.evidence)  # type: ignore[call-overload]
+async def test_a_recorded_run_can_be_played_again(sample: Desk, text: str, mode: Mode) -> None:
+    def cites(messages: Sequence[Message]) -> Reply:
+        shown = next(m.evidence for m in reversed(messages) if m.evidence)
         item = next(i for i in shown if i.chunk is not None)
+        assert item.chunk is not None
         return says(f"{item.chunk.body.splitlines()[0]} [{item.n}]. It is 99 days [99].")
 
     question = Question(text, sample.asker(), datetime(2026, 9, 26, 12, tzinfo=sample.zone))
     searched = calls(("search_docs", {"query": "export link"}))
-    model = ScriptedModel(*([searched] if mode == "agent" else []), cites, forever=True)  # type: ignore[arg-type]
-    first = await pipeline.answer(question, dataclasses.replace(sample.parts, model=model), mode)  # type: ignore[arg-type]
+    model = ScriptedModel(*([searched] if mode == "agent" else []), cites, forever=True)
+    first = await pipeline.answer(question, dataclasses.replace(sample.parts, model=model), mode)
     assert first.replies
     again = ScriptedModel(*first.replies)
-    second = await pipeline.answer(question, dataclasses.replace(sample.parts, model=again), mode)  # type: ignore[arg-type]
+    second = await pipeline.answer(question, dataclasses.replace(sample.parts, model=again), mode)
     again.done()
     assert second.text == first.text
     assert second.citations == first.citations

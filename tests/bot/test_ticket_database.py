@@ -163,14 +163,15 @@ def opened(company: Company) -> Iterator[Callable[..., TicketStore]]:
 
 def sample_rows() -> Rows:
     """Return the sample's tickets as the company keeps them."""
-    with (folder() / "tickets.csv").open(encoding="utf-8", newline="") as stream:
-        held = list(csv.DictReader(stream))
-    rows = [{theirs: row[ours] or None for theirs, ours in OURS.items()} for row in held]
-    for row in rows:
-        row["case_no"] = int(row["case_no"].removeprefix("TCK-"))
+
+    def kept(held: dict[str, str]) -> dict[str, object]:
+        row = {theirs: held[ours] for theirs, ours in OURS.items()}
         opened_at = datetime.fromisoformat(row["created"]).replace(tzinfo=MADRID)
-        row["created"] = opened_at.isoformat()
-    return rows
+        own = {"case_no": int(row["case_no"].removeprefix("TCK-")), "created": opened_at.isoformat()}
+        return {**{name: value or None for name, value in row.items()}, **own}
+
+    with (folder() / "tickets.csv").open(encoding="utf-8", newline="") as stream:
+        return [kept(held) for held in csv.DictReader(stream)]
 
 
 def case(number: Any, **given: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from bot import pipeline
 from bot.app import Desk
@@ -23,8 +23,10 @@ from bot.cli import app
 from bot.offline import NOTE
 from bot.parts import Parts
 from bot.types import Answer, Limits, Mode, PastTurn, Question
+from ingest.embed import Embedder
 from tests.bot.test_confident_no import WRONG
 from tests.bot.test_flagship import QUESTION, grid, grid_desk, right
+from tests.desks import indexed_tickets
 from tests.openai_server import (
     Json,
     Line,
@@ -138,7 +140,7 @@ async def test_the_articles_own_path_over_the_wire(sample: Desk, mode: Mode) -> 
     right(answered)
 
 
-async def test_the_grid_over_the_wire(tmp_path_factory: pytest.TempPathFactory, embedder: Any) -> None:
+async def test_the_grid_over_the_wire(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> None:
     """The model reads the ticket and the rule, and says the opposite of what is right."""
     desk, rows = grid_desk(tmp_path_factory.mktemp("grid"), embedder), list(grid())
     try:
@@ -481,7 +483,8 @@ async def test_no_other_customers_ticket_reaches_a_prompt_over_the_wire(sample: 
     async with wired(sample, curious, says("See the terms.")) as (parts, server):
         answered = await asked(sample, parts)
     right(answered)
-    own = {t.number: t for t in sample.tickets.all_for_index(datetime(2026, 9, 26, tzinfo=sample.zone))}
+    moment = datetime(2026, 9, 26, tzinfo=sample.zone)
+    own = {t.number: t for t in indexed_tickets(sample.tickets, moment)}
     for other in ("4821", "4182"):
         assert own[other].customer not in server.prompts
         assert own[other].subject not in server.prompts
@@ -545,7 +548,7 @@ def terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatc
     return monkeypatch
 
 
-def run(*arguments: str) -> Any:
+def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, arguments, catch_exceptions=False)
 
 
@@ -579,7 +582,7 @@ COUNTED = (
 )
 
 
-def doctored(result: Any) -> dict[str, str]:
+def doctored(result: Result) -> dict[str, str]:
     """Return the doctor's lines about the model: the probe's name and the line."""
     lines = re.findall(r"^((?:ok|FAIL) +language model, ([^:]+): .*)$", result.stdout, re.MULTILINE)
     return {name: line for line, name in lines}

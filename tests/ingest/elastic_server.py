@@ -7,7 +7,7 @@ import json
 import ssl
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -58,6 +58,8 @@ class ElasticServer:
         """Method, path and body of each."""
         self.bulks: list[int] = []
         """Operations of each bulk request that was carried out."""
+        self.answer: Callable[[str, str, str, Message], Reply] = self._answer
+        """Answers one request: its method, path, body and headers; a test may put something in between."""
         self._changes = 0
         self._over = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -87,8 +89,7 @@ class ElasticServer:
         """Return how often a path was asked."""
         return sum(path == asked for _, asked, _ in self.requests)
 
-    def answer(self, method: str, path: str, body: str, headers: Message) -> Reply:
-        """Return the answer to one request."""
+    def _answer(self, method: str, path: str, body: str, headers: Message) -> Reply:
         self.requests.append((method, path, body))
         if waiting := self.replies.get(path):
             reply = waiting.popleft() if len(waiting) > 1 else waiting[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from itertools import pairwise
 
@@ -36,9 +37,11 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text))
 
 
-def assert_whole(text: str, title: str, chunks: list[Chunk], limit: int, count: object = count) -> None:
+def assert_whole(
+    text: str, title: str, chunks: list[Chunk], limit: int, count: Callable[[str], int] = count
+) -> None:
     for piece in chunks:
-        assert count(piece.text) <= limit  # type: ignore[operator]
+        assert count(piece.text) <= limit
         assert len(piece.text) <= 12 * limit
         assert piece.text == f"{piece.text.partition(chr(10))[0]}\n{piece.body}"
         assert piece.body.strip()

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine
 
 from bot.store.state import opened
-from ingest.runs import DIED, Freshness, Kind, Pulse, Run, Runs, RunStopped
+from ingest.runs import DIED, Freshness, Kind, Pulse, Run, Runs, RunStopped, State
 
 LEASE = 30.0
 
@@ -154,11 +154,17 @@ def test_of_a_run_that_the_clock_started_nobody_has_to_be_told(
 def test_the_last_success_of_a_source(processes: tuple[Runs, Runs, Runs], clock: Clock) -> None:
     one, *_ = processes
     ended: list[str] = []
-    for sources, state in ((["docs"], "complete"), ([], "complete"), (["wiki"], "complete"), ([], "failed")):
+    ends: tuple[tuple[list[str], State], ...] = (
+        (["docs"], "complete"),
+        ([], "complete"),
+        (["wiki"], "complete"),
+        ([], "failed"),
+    )
+    for sources, state in ends:
         run = one.start("sync", why="schedule", sources=sources)
         assert run is not None
         clock.now += 5
-        one.finish(run.id, state)  # type: ignore[arg-type]
+        one.finish(run.id, state)
         ended.append(run.id)
     found = {name: one.succeeded(name) for name in ("docs", "wiki", "")}
     assert {name: run and run.id for name, run in found.items()} == {

@@ -19,6 +19,7 @@ from bot.evidence import ticket_text
 from ingest.config import CalendarSettings, TicketSettings
 from ingest.errors import ConfigError, TicketImportError, TwohopError
 from ingest.tickets import AmbiguousName, TicketFilter, TicketStore, describe, guess
+from tests.desks import indexed_tickets
 
 MADRID = ZoneInfo("Europe/Madrid")
 NOW = datetime(2026, 9, 26, 12, tzinfo=MADRID)
@@ -301,7 +302,7 @@ def test_a_limit_is_between_1_and_50() -> None:
 
 def test_personal_columns_are_only_in_a_ticket_asked_by_number(store: TicketStore) -> None:
     listed = store.find(TicketFilter(limit=50), SUPPORT).tickets
-    indexed = tuple(store.all_for_index(NOW))
+    indexed = indexed_tickets(store, NOW)
     assert all(not ticket.personal for ticket in (*listed, *indexed))
     assert "ortega.example" not in repr((listed, indexed))
 
@@ -921,8 +922,8 @@ def test_a_second_company_with_other_numbers_words_and_a_semicolon(
 def test_the_index_gets_the_newest_tickets_within_the_age(make: Make, write: Callable[..., Path]) -> None:
     store = make(index_max_age_days=25, index_max_count=2)
     store.import_csv(write(HEADER, *ROWS), NOW)
-    assert [ticket.number for ticket in store.all_for_index(NOW)] == ["4900", "4821"]
-    assert [ticket.number for ticket in store.all_for_index(NOW.replace(day=29))] == ["4900"]
+    assert [ticket.number for ticket in indexed_tickets(store, NOW)] == ["4900", "4821"]
+    assert [ticket.number for ticket in indexed_tickets(store, NOW.replace(day=29))] == ["4900"]
     assert list(store.all_for_index(NOW.replace(year=2027))) == []
 
 
@@ -976,7 +977,7 @@ def test_readers_and_imports_at_once(make: Make, write: Callable[..., Path]) -> 
         assert page.total == 4
         assert dict(page.counts) in ({"open": 3, "closed": 1}, {"pending": 3, "closed": 1}), page.counts
 
-    jobs: list[Callable[[], object]] = [look, look, *(lambda f=f: store.import_csv(f, NOW) for f in files)]  # type: ignore[misc]
+    jobs: list[Callable[[], object]] = [look, look, *(lambda f=f: store.import_csv(f, NOW) for f in files)]
     threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
     for thread in threads:
         thread.start()

@@ -65,11 +65,11 @@ def join() -> Join:
             await client.views_open(trigger_id=body["trigger_id"], view=view)
 
         handler = AsyncSocketModeHandler(app, slack.app_token, web_client=app.client, ping_interval=1)
-        await handler.connect_async()
+        await handler.connect_async()  # type: ignore[no-untyped-call]  # the SDK does not annotate it
         try:
             await slack.connected()
             yield seen
         finally:
-            await handler.close_async()
+            await handler.close_async()  # type: ignore[no-untyped-call]  # the SDK does not annotate it
 
     return joined

@@ -160,12 +160,12 @@ async def test_an_event_without_an_ack_is_a_broken_rule_and_comes_again() -> Non
         deaf = SocketModeClient(
             slack.app_token, web_client=AsyncWebClient(base_url=slack.api_url), ping_interval=1
         )
-        await deaf.connect()
+        await deaf.connect()  # type: ignore[no-untyped-call]  # the SDK does not annotate it
         try:
             await slack.say("U_ANA", "D_ANA", "hello")
             await slack.wait_for(lambda: len(slack.deliveries) == 2)
         finally:
-            await deaf.close()
+            await deaf.close()  # type: ignore[no-untyped-call]  # the SDK does not annotate it
         assert slack.violations[0].kind == "unacked"
         assert slack.deliveries[1].attempt == 1
         assert [each.what for each in slack.unacked()] == ["message", "message"]

@@ -188,7 +188,7 @@ async def test_a_refused_block_is_pointed_at(client: AsyncWebClient) -> None:
         "value": "b" * 2001,
         "action_id": "c" * 256,
     }
-    blocks = [{"type": "divider"}, {"type": "actions", "elements": [button]}]
+    blocks: list[dict[str, object]] = [{"type": "divider"}, {"type": "actions", "elements": [button]}]
     answer = await refused(client.chat_postMessage(channel="C_HELP", text="a", blocks=blocks))
     assert answer["errors"] == [
         "must be less than 256 characters [json-pointer:/blocks/1/elements/0/action_id]",
@@ -203,7 +203,7 @@ async def test_every_layout_of_an_answer_passes(client: AsyncWebClient) -> None:
         for name in ("positive", "negative")
     }
     more = {"type": "button", "text": text("More", "plain_text"), "action_id": "more"}
-    blocks = [
+    blocks: list[dict[str, object]] = [
         {"type": "header", "text": text("Title", "plain_text")},
         {"type": "markdown", "text": "**Yes** [1]\n\n- a\n- b"},
         {"type": "context", "elements": [text("[1] <https://example.com|Terms>")]},

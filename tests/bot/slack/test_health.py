@@ -32,7 +32,7 @@ from ingest.errors import ConfigError, IndexingError, ModelError
 from ingest.runs import Runs
 from tests.bot.slack.conftest import MEMBER, SUPPORT, replies, settings_of
 from tests.bot.slack.test_serve import environment, output, served
-from tests.bot.test_degraded import Faulty
+from tests.faulty import Faulty
 from tests.scripted import ScriptedModel, says
 
 PARTS = {"slack", "queue", "index", "state database", "ticket database", "search", "model"}
@@ -310,7 +310,7 @@ async def test_each_line_of_a_json_log_is_an_object_with_its_row_and_without_sec
 ) -> None:
     port = Port(free_port())
     env = environment(
-        sample,
+        sample.settings.data,
         slack,
         tmp_path,
         TWOHOP_LOG="json",

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
@@ -21,11 +21,13 @@ from bot.playground.server import SlackServer
 from bot.playground.workspace import App, Workspace
 from bot.slack.app import manifest
 from bot.store.state import opened
+from ingest.embed import Embedder
 from ingest.runs import DIED, Run, Runs
 from tests import postgres
-from tests.bot.slack.conftest import PATIENCE, SUPPORT, replies
+from tests.bot.slack.conftest import PATIENCE, SUPPORT, Bot, replies
 
 ROOT = Path(__file__).parents[3]
+T = TypeVar("T")
 
 
 def environment(data: Path, slack: SlackServer, state: Path, **more: str) -> dict[str, str]:
@@ -105,7 +107,7 @@ async def test_a_token_that_does_not_work_stops_the_start_and_names_the_fix(
     ],
 )
 async def test_what_slack_answers_to_a_token_is_named(
-    slack: SlackServer, bot: Any, method: str, error: str, named: str
+    slack: SlackServer, bot: Bot, method: str, error: str, named: str
 ) -> None:
     from ingest.errors import ConfigError
 
@@ -146,7 +148,9 @@ async def test_the_embedding_model_is_loaded_before_a_question_waits_for_it(
     ]
 
 
-async def test_a_scope_that_is_missing_stops_the_start(sample: Desk, embedder: Any, tmp_path: Path) -> None:
+async def test_a_scope_that_is_missing_stops_the_start(
+    sample: Desk, embedder: Embedder, tmp_path: Path
+) -> None:
     from bot.app import build
     from bot.slack.app import connected
     from ingest.errors import ConfigError
@@ -214,7 +218,7 @@ def caught(runs: Runs, bots: dict[int, Process]) -> tuple[Run, Process, set[int]
     return None
 
 
-async def until(condition: Callable[[], Any], seconds: float = 1800) -> Any:
+async def until(condition: Callable[[], T | None], seconds: float = 1800) -> T:
     """Wait for something to hold and return it; the time is only how long a broken one is waited for."""
     async with asyncio.timeout(seconds):
         while True:
@@ -269,8 +273,8 @@ async def test_two_processes_run_each_moment_once_and_one_takes_over_when_the_ot
         )
         assert survivor.returncode is None
         survivor.send_signal(signal.SIGTERM)
-        await survivor.wait()
-    assert survivor.returncode == 0
+        ended = await survivor.wait()
+    assert ended == 0
 
     buried = runs.get(killed.id)
     assert (buried.state, buried.failure) == ("failed", DIED)
@@ -322,6 +326,6 @@ async def test_a_database_that_restarts_ends_nothing_and_what_it_could_not_keep_
             await slack.wait_for(lambda: not slack.unacked() and not slack.unfinished())
             assert process.returncode is None
             process.send_signal(signal.SIGTERM)
-            await process.wait()
-        assert process.returncode == 0
+            ended = await process.wait()
+        assert ended == 0
         assert len(replies(slack, "D_SAM", ts)) == 1

@@ -68,7 +68,7 @@ async def test_acks_come_within_a_second_while_an_index_is_rebuilt_and_ten_quest
     )
     index = (sys.executable, "-m", "bot.cli", "index", "--json", "--config", str(config))
     assert (await run_child(index, deadline_seconds=300)).ok
-    env = environment(sample, slack, tmp_path, TWOHOP_CONFIG=str(config), TWOHOP_DATA=str(tmp_path / "data"))
+    env = environment(tmp_path / "data", slack, tmp_path, TWOHOP_CONFIG=str(config))
     asked: list[str] = []
     open_: set[str] = set()
     async with served(env, tmp_path) as bot:
