@@ -115,7 +115,8 @@ def _unsupported(piece: str, items: Sequence[EvidenceItem]) -> str:
         if atom.kind == "url" and atom.text not in {item.url for item in items}:
             return f"has the link {atom.text!r}, which is no source's own address"
     stated = [unit for item in items for unit in units(item)]
-    if quotes(plain, items) or all(says(claim, stated) for claim in sentences(plain)):
+    # Whole first: a row whose subject holds a question mark is one unit.
+    if quotes(plain, items) or says(plain, stated) or all(says(claim, stated) for claim in sentences(plain)):
         return ""
     return "is not what its sources say in their own words"
 

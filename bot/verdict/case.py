@@ -12,7 +12,7 @@ from ingest.blocks import sentences
 from ingest.dates import format_date
 from ingest.rules import anchors_in
 from ingest.types import Ticket
-from ingest.words import mentions, stems, words
+from ingest.words import fold, mentions, stems, words
 
 _TURNED = re.compile(
     r"\b(too late|expired?|lapsed?|is over|was over|miss(ed)?|outside|overdue|breach(ed)?|out of (time|warranty|guarantee)|run out|late|"
@@ -96,7 +96,10 @@ class Case:
 
 def case_of(ticket: Ticket, label: str, evidence: str) -> Case:
     """Read a case off a ticket row."""
-    facts = {name: value for name, value in ticket.facets.items() if value}
+    # Of a flag only its name says what it is about; "true" keys no rule.
+    facts = {
+        name: value for name, value in ticket.facets.items() if value and fold(value) not in ("true", "false")
+    }
     if ticket.priority:
         facts["priority"] = ticket.priority
     return Case(

@@ -256,3 +256,10 @@ def test_what_a_customer_wrote_is_no_statement_of_ours() -> None:
 @pytest.mark.parametrize("text", ["✅ 👍", "[1]", "...", "|---|", "All of them, and more."])
 def test_what_says_nothing_or_cites_nothing_is_taken_out(text: str) -> None:
     assert check(text, SHOWN).text == ""
+
+
+def test_a_row_whose_subject_asks_something_is_one_row() -> None:
+    row = "TCK-1 | Ortega | Refund of our subscription? | open"
+    shown = f"Tickets (all): 1 found\n- {row}"
+    table = EvidenceItem(1, "table", "table:all", "tickets", "Tickets", "", "", shown, frozenset())
+    assert check(f"- {row} [1]", [table]).text == f"- {row} [1]"
