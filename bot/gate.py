@@ -37,7 +37,7 @@ _META: Mapping[Meta, re.Pattern[str]] = {
     "help": re.compile(
         r"(help|help me|ayuda|usage|commands|menu|start|what can you do( for (me|us))?|what do you do|how do you work|"
         r"how does this work|how do i use you|how (can|do) (i|we) use (you|this bot|this)|what can (i|we) ask( you)?|"
-        r"que puedes hacer|can you help( me| us)?|i need (some )?help)"
+        r"que (puedes|sabes) hacer|como (funcionas|te uso)|can you help( me| us)?|i need (some )?help)"
     ),
     "sources": re.compile(
         r"(what do you know( about)?|(what|which) (sources|documents|docs) (do you (have|know|use|read)|are there)|"
@@ -50,7 +50,8 @@ _META: Mapping[Meta, re.Pattern[str]] = {
         r"what is your name|quien eres|tell me a joke|do you (sleep|dream|have feelings|like (me|us))|i love you|who made you|(i am|im) (so |very |really )?(annoyed|angry|bored|happy|lonely|sleepy|tired|sad|sorry|back)|"
         r"(you are|youre) (so |very |really )?\w+|do you (love|hate|like) \w+|i hate you|are you (busy|happy|my \w+|there|dumb)|"
         r"(can|could) (you hear me|we chat)|talk to me|anyone there|what is wrong with you|how was your day|excuse me|"
-        r"who (built|created) you|how old are you)"
+        r"who (built|created) you|how old are you|(do|can) you (speak|understand|read) \w+|(what|which) languages? do you (speak|understand|read)|"
+        r"hablas \w+|entiendes \w+)"
     ),
     "prompt": re.compile(
         r"(?:(?:please |now )*(?:ignore|disregard|forget|print|show|reveal|repeat|tell me)\b.*\b(?:your|the|all|previous|above) "

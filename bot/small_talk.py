@@ -31,7 +31,11 @@ async def reply(meta: gate.Meta, question: Question, parts: Parts) -> Answer:
         case "prompt":
             text = "I cannot do that. I answer questions from the documents and the tickets, with sources."
         case "about":
-            text = f"I am Twohop, the support-desk bot{company}. I answer from the documents and the tickets, with sources."
+            text = (
+                f"I am Twohop, the support-desk bot{company}. I answer from the documents and the tickets, with sources, best in "
+                "English. I only read: I change nothing, and nothing that is asked teaches me anything; questions and answers are "
+                f"kept, so that they can be traced. If an answer of mine looks wrong, look at its sources and tell {parts.words.contact}."
+            )
         case "help":
             text = (
                 f"Ask me about the documents or the tickets{company}: rules (“is the customer on ticket … entitled to …?”), "

@@ -25,12 +25,13 @@ _DESK = re.compile(
 EXAMPLES: Mapping[Meta, Sequence[str]] = {
     "greeting": (
         "hello", "good morning everyone", "hi there, how are you?", "hey, are you there?", "are you awake?", "nice to meet you",
-        "I am back from holiday", "how was your weekend?", "just testing if you work", "sorry, wrong channel",
+        "I am back from holiday", "how was your weekend?", "just testing if you work", "sorry, wrong channel", "is this thing on?",
     ),
     "thanks": (
         "thank you very much", "great, that helped a lot", "perfect, that is all I needed", "you are the best", "good bot",
         "that answers my question, cheers", "that is exactly what I was looking for", "never mind, I found it", "ok, got it",
-        "ok thanks, I will tell the customer", "no further questions",
+        "ok thanks, I will tell the customer", "no further questions", "thx, legend!", "nice one", "sorry, ignore that",
+        "great, merci beaucoup", "no need any more, sorted",
     ),
     "goodbye": (
         "goodbye", "see you tomorrow", "I am done for today, see you on Monday", "have a nice weekend", "good night",
@@ -47,11 +48,15 @@ EXAMPLES: Mapping[Meta, Sequence[str]] = {
     "about": (
         "who are you?", "are you a robot or a human?", "are you a person or a bot?", "is there a real person behind this?",
         "what is your name?", "who made you?", "tell me a joke", "are you ChatGPT?", "do you have feelings?", "do you ever sleep?",
-        "you are useless", "how smart are you?",
+        "you are useless", "how smart are you?", "what model are you running on?", "which language model do you use?",
+        "can I trust your answers?", "how reliable are you?", "are your answers always right?", "how do I report a wrong answer of yours?",
+        "who do I talk to if you are wrong?", "do you store what I ask you?", "who can see what I ask you?", "do you learn from our chats?",
+        "do you remember what I asked earlier?",
+        "how do I get better answers from you?", "what can you not do?",
     ),
     "summary": (
         "summarise this thread", "what have we talked about so far?", "give me a recap of this conversation",
-        "sum up what was said here", "what did we find out in this thread?",
+        "sum up what was said here", "what did we find out in this thread?", "what was my last question?", "what did I ask you before?",
     ),
 }  # fmt: skip
 # The bundled model reads English; other languages are left to the gate's patterns.

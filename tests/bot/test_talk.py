@@ -29,6 +29,11 @@ def talk(embedder: SentenceTransformerEmbedder) -> Talk:
         ("is there an actual human behind this", "about"),
         ("what did we find out in this thread", "summary"),
         ("that's exactly what i was looking for", "thanks"),
+        ("which language model are you based on?", "about"),
+        ("can I rely on your answers?", "about"),
+        ("do you save what I write to you?", "about"),
+        ("what was it that I asked you last?", "summary"),
+        ("hola, ¿qué sabes hacer?", "help"),
     ],
 )
 def test_small_talk_in_other_words(talk: Talk, text: str, meta: str) -> None:
