@@ -21,7 +21,7 @@ from bot.chat import OpenAIModel
 from bot.config import Settings
 from bot.offline import OfflineModel
 from bot.parts import Parts
-from bot.retrieve import Queries, Retriever
+from bot.retrieve import Remembered, Retriever
 from bot.store import Store, Turn
 from bot.talk import Talk
 from bot.types import Answer, Asker, ChatModel, Gazetteer, Limits, Mode, Question, Step
@@ -120,15 +120,15 @@ class Desk:
         # A company's own database may be slow; an INSERT of ours does not wait for it.
         self._tickets_run = Executor("tickets", 2)
         self._compute_run = Executor("compute", 2)
-        self.queries = Queries(self.embedder)
+        self.remembered = Remembered(self.embedder)
         runs = Runs(self.store.engine, "", settings.sync.lease_seconds)
         self.unread = Unread(runs, self.index, self.sources, self.everyone, self.zone)
-        fallback = OfflineModel(self.queries, self.names, self._compute_run)
+        fallback = OfflineModel(self.remembered, self.names, self._compute_run)
         limits = settings.limits
         self.parts = Parts(
             retriever=Retriever(
                 self.index,
-                self.queries,
+                self.remembered,
                 settings.retrieval.candidates,
                 settings.elasticsearch.timeout_seconds if settings.index == "elastic" else inf,
             ),
@@ -144,7 +144,7 @@ class Desk:
             compute=self._compute_run,
             store=self._tickets_run,
             company=settings.company,
-            talk=Talk(self.queries).meta,
+            talk=Talk(self.remembered).meta,
         )
 
     def names(self) -> Gazetteer:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from math import fsum, inf
+from threading import Lock
 
 import numpy as np
 
@@ -95,14 +96,16 @@ def _both(arms: Collection[Arm]) -> str:
     return " and ".join(by for arm, by in _BY.items() if arm in arms)
 
 
-class Queries:
-    """An Embedder that keeps the vectors of the last queries: a turn puts the same text to several readers."""
+class Remembered:
+    """An Embedder that keeps its latest vectors: a turn puts the same text to several readers, and many turns quote the
+    same sentences. `most` vectors are kept, 1.5 kB each with 384 dimensions."""
 
-    def __init__(self, embedder: Embedder, most: int = 64) -> None:
+    def __init__(self, embedder: Embedder, most: int = 8192) -> None:
         self._embedder = embedder
-        self._query = lru_cache(most)(self._embedded)
+        self._most = most
+        self._held: OrderedDict[tuple[TextKind, str], Vectors] = OrderedDict()
+        self._lock = Lock()
         self.count = embedder.count
-        self.forget = self._query.cache_clear
 
     @property
     def name(self) -> str:
@@ -120,14 +123,26 @@ class Queries:
         return self._embedder.max_tokens
 
     def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
-        """Return a unit vector for each text, in their order; passages are embedded anew."""
-        if kind != "query" or not texts:
+        """Return a unit vector for each text, in their order; only those that are not kept are embedded."""
+        if not texts:
             return self._embedder.embed(texts, kind)
-        return np.stack([self._query(text) for text in texts])
+        wanted = dict.fromkeys(texts)
+        with self._lock:
+            found = {text: self._held[kind, text] for text in wanted if (kind, text) in self._held}
+        if missing := [text for text in wanted if text not in found]:
+            found |= zip(missing, self._embedder.embed(missing, kind), strict=True)
+        with self._lock:
+            for text in wanted:
+                self._held[kind, text] = found[text]
+                self._held.move_to_end((kind, text))
+            while len(self._held) > self._most:
+                self._held.popitem(last=False)
+        return np.stack([found[text] for text in texts])
 
-    def _embedded(self, text: str) -> Vectors:
-        vector: Vectors = self._embedder.embed([text], "query")[0]
-        return vector
+    def forget(self) -> None:
+        """Keep nothing."""
+        with self._lock:
+            self._held.clear()
 
 
 def fuse(rankings: Mapping[Arm, Sequence[Chunk]], k: int = RRF_K) -> list[Hit]:

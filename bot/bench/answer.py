@@ -389,7 +389,7 @@ async def measure(
                     start = (number + place) % len(bench.probes)
                     for probe in (*bench.probes[start:], *bench.probes[:start]):
                         # Nothing that another part has embedded is there already.
-                        desk.queries.forget()
+                        desk.remembered.forget()
                         await probe(one)
         finally:
             engine.dispose()

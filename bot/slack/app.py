@@ -331,7 +331,7 @@ async def serve(desk: Desk, *, reindex: Sequence[str], say: Callable[[str], None
         waiting = asyncio.create_task(stop.wait())
         # It takes seconds, for which the first question would wait.
         loaded = asyncio.ensure_future(
-            desk.parts.compute(lambda: desk.queries.embed(["a question"], kind="query"))
+            desk.parts.compute(lambda: desk.remembered.embed(["a question"], kind="query"))
         )
         await asyncio.wait((loaded, waiting, failed), return_when=asyncio.FIRST_COMPLETED)
         if loaded.done():
