@@ -89,6 +89,8 @@ class _Turn:
         self.hidden = False
         """True where a rule that decides may have been missed, because a search was not whole."""
         self.names = names
+        self.settled = False
+        """Code has decided all that is asked, yes or no."""
         self.unread = unread
         self.tools: Toolbox
 
@@ -120,10 +122,12 @@ class _Turn:
         if self.gaps and self._named() and not self.evidence.tickets:
             # The question is about a ticket that is not there: no general rule answers it.
             return self._answer("not_found", self._nothing(), route, None)
+        self.settled = bool(decided and decided.decision in ("yes", "no") and not decided.beside)
         draft, stop, route = await self._write(route)
         if self.tools.gained:
             cases = await self._searched_cases()
             decided = await self._decide(cases)
+            self.settled = self.settled and decided is not None
             if self._out_of_reach(decided):
                 return self._unavailable(route)
         return await self._checked(draft, stop, route, decided)
@@ -433,7 +437,7 @@ class _Turn:
             if route.path == "direct":
                 reply = await agent.final(self._message(), model, self.budget)
                 self.replies.append(reply)
-                if reply.text.strip():
+                if reply.text.strip() or self.settled:
                     return reply.text, "answered", route
                 route = Route("agent", (*route.reasons, "one search did not answer: escalated"))
             draft = await agent.run(self._message(), self.evidence, model, self.tools, self.budget)
@@ -465,13 +469,13 @@ class _Turn:
         text = result.text
         by_code = not self._wrote(text)
         if decided and decided.beside and not text:
-            aside = dataclasses.replace(self._message(), text=self._aside(decided))
+            aside = dataclasses.replace(self._message(), text=self._aside(decided), decided=False)
             reply = await agent.quoted(aside, self.parts.fallback, self.budget)
             text = check.check(reply.text, self.evidence.shown, decided, self.text).text
             by_code = True
         if not text and not self.failure and model is not self.parts.fallback:
             self.failure = CHECKS if draft.strip() else SILENT
-        if not text and not decided and model is not self.parts.fallback:
+        if not text and not decided and (model is not self.parts.fallback or not draft):
             reply = await agent.quoted(self._message(), self.parts.fallback, self.budget)
             text = check.check(reply.text, self.evidence.shown, question=self.text).text
             by_code = True
@@ -514,7 +518,9 @@ class _Turn:
         await self.tools.call(ToolCall("", tool, json.dumps(arguments)), by="code", purpose=purpose)
 
     def _message(self) -> Message:
-        return Message("user", self.text, self.evidence.shown, self.question.now, self.names)
+        return Message(
+            "user", self.text, self.evidence.shown, self.question.now, self.names, decided=self.settled
+        )
 
     def _nothing(self) -> str:
         # Code's own queries only: a model's would be its words, unchecked.

@@ -49,7 +49,7 @@ EXAMPLES: Mapping[Meta, Sequence[str]] = {
         "who are you?", "are you a robot or a human?", "are you a person or a bot?", "is there a real person behind this?",
         "what is your name?", "who made you?", "tell me a joke", "are you ChatGPT?", "do you have feelings?", "do you ever sleep?",
         "you are useless", "how smart are you?", "what model are you running on?", "which language model do you use?",
-        "can I trust your answers?", "how reliable are you?", "are your answers always right?", "how do I report a wrong answer of yours?",
+        "can I trust your answers?", "how reliable are you?", "are your answers always right?", "your answer was wrong, whom do I tell?",
         "who do I talk to if you are wrong?", "do you store what I ask you?", "who can see what I ask you?", "do you learn from our chats?",
         "do you remember what I asked earlier?",
         "how do I get better answers from you?", "what can you not do?",

@@ -202,6 +202,8 @@ class Message:
     now: datetime | None = None
     names: Gazetteer | None = None
     """The names that the asker may know; whoever may not read tickets gets none of theirs."""
+    decided: bool = False
+    """Code has decided all that is asked, yes or no: nothing need be quoted beside it."""
     calls: tuple[ToolCall, ...] = ()
     """For an assistant message: the calls it made."""
     call_id: str = ""

@@ -78,6 +78,8 @@ class OfflineModel:
                     ),
                     finish="tool_calls",
                 )
+        if asked.decided:
+            return Reply("")
         # A link from a text is not one of our sources' addresses; it may lead anywhere.
         return Reply(
             re.sub(
