@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from threading import Lock
 
@@ -92,26 +92,44 @@ def mentions(text: str, names: Iterable[str], *, strict: bool = False) -> tuple[
     text = unicodedata.normalize("NFC", text)
     spoken = list(_WORD.finditer(fold(text)))
     said = list(map(_spoken, spoken))
+    places: dict[str, list[int]] = {}
+    for at, word in enumerate(said):
+        places.setdefault(word, []).append(at)
+    bases: dict[str, list[str]] = {}
+    for word in places:
+        for form in _forms(word):
+            bases.setdefault(form, []).append(word)
+
+    def starts(wanted: tuple[str, ...]) -> Iterator[int]:
+        """Yield where the words of a name stand. Of thousands of names only those are compared whose first word is there."""
+        *before, last = wanted
+        alike = {last, *_forms(last), *bases.get(last, ())}
+        if not before:
+            yield from sorted(at for word in alike for at in places.get(word, ()))
+            return
+        for at in places.get(before[0], ()):
+            end = at + len(before)
+            if end < len(said) and said[at:end] == before and said[end] in alike:
+                yield at
+
+    split = {name: wanted for name in names if (wanted := _split(name))}
+    standing = {name: found for name, wanted in split.items() if (found := list(starts(wanted)))}
     taken = [False] * len(said)
-    found: list[str] = []
-    split = {name: words(name) for name in names}
-    for name, wanted in sorted(split.items(), key=lambda item: (-len(item[1]), -len(item[0]), item[0])):
-        size = len(wanted)
-        for at in range(len(said) - size + 1 if size else 0):
-            if any(taken[at : at + size]) or not _alike(said[at : at + size], wanted):
-                continue
-            if strict and not _written_alike(text[spoken[at].start() : spoken[at + size - 1].end()], name):
+    named: list[str] = []
+    for name in sorted(standing, key=lambda name: (-len(split[name]), -len(name), name)):
+        size = len(split[name])
+        for at in standing[name]:
+            written = text[spoken[at].start() : spoken[at + size - 1].end()]
+            if any(taken[at : at + size]) or (strict and not _written_alike(written, name)):
                 continue
             taken[at : at + size] = [True] * size
-            found.append(name)
+            named.append(name)
             break
-    return tuple(found)
+    return tuple(named)
 
 
-def _alike(said: list[str], wanted: tuple[str, ...]) -> bool:
-    if tuple(said[:-1]) != wanted[:-1]:
-        return False
-    return said[-1] == wanted[-1] or said[-1] in _forms(wanted[-1]) or wanted[-1] in _forms(said[-1])
+# The names of a desk are asked for again with every text.
+_split = lru_cache(maxsize=65536)(words)
 
 
 @lru_cache(maxsize=4096)
