@@ -11,25 +11,16 @@ from typing import Any
 import pytest
 
 from bot.app import Desk
-from bot.config import WordSettings
 from bot.filters import read
 from bot.gate import asks
 from bot.types import Answer, Gazetteer, PastTurn
 from ingest.errors import TwohopError
 from ingest.tickets import TicketFilter
+from tests.bot.test_filters import NAMES as ALBARAN
 from tests.desks import answer, prepared, small_settings
 from tests.fakes import HashingEmbedder
 
 TODAY = date(2026, 9, 26)
-ALBARAN = Gazetteer(
-    {"plan": ("Starter", "Team", "Business", "Enterprise"), "billing": ("annual", "monthly")},
-    status=("open", "pending", "resolved", "closed"),
-    priority=("low", "normal", "high", "urgent"),
-    customers=("Ortega Hardware", "Atlas Coworking"),
-    assignees=("Lucía Navarro", "Tom Ashworth", "Inés Cabrera"),
-    actions=("refund request", "first response", "resolution", "charge"),
-    synonyms=WordSettings().synonyms,
-)
 NORDKAP = Gazetteer(
     {"tier": ("Gold", "Silver"), "is_vip": ("false", "true"), "region": ("EU", "US")},
     status=("open", "waiting", "closed"),

@@ -174,3 +174,37 @@ async def test_a_follow_up_after_a_field_goes_on_with_what_was_decided(sample: D
     )  # fmt: skip
     answered = await answer(sample, "And if they were monthly?", history=past)
     assert "billing monthly instead of annual" in answered.text
+
+
+@pytest.mark.parametrize(
+    ("question", "lead"),
+    [
+        ("did we blow the first reply on 4841?", "The target was missed."),
+        ("did we meet the first reply on 4841?", "No, the target was missed."),
+        ("was the first reply on 4841 too late?", "Yes, the target was missed."),
+    ],
+)
+async def test_yes_and_no_are_said_only_to_words_that_are_known(
+    sample: Desk, question: str, lead: str
+) -> None:
+    assert (await answer(sample, question)).text.startswith(lead)
+
+
+@pytest.mark.parametrize("when", ["in May 2025", "on 12 May 2025"])
+async def test_a_day_or_month_of_a_past_year_is_answered_from_the_texts_of_then(
+    sample: Desk, when: str
+) -> None:
+    answered = await answer(sample, f"refund window for team annual charged {when}")
+    assert answered.verdict is not None
+    assert "21 days from the charge" in answered.verdict.text
+    assert "request came" not in answered.verdict.text
+
+
+async def test_an_sla_credit_is_no_question_of_whether_the_target_was_met(sample: Desk) -> None:
+    answered = await answer(sample, "does blue heron have an sla credit for 4846?")
+    assert "target was" not in answered.text
+
+
+async def test_of_a_customers_tickets_the_one_with_the_act_that_is_asked_of_is_meant(sample: Desk) -> None:
+    answered = await answer(sample, "Until what day can Lumen Estudio ask for a refund?")
+    assert "7 October 2026" in answered.text
