@@ -257,6 +257,7 @@ def sync(
                 except (IndexingError, ModelError):
                     raise
                 except Exception as error:
+                    # A parser may fail in any way: one poison document is skipped by name, the others are read.
                     run.skipped[uri] = _reason(error, uri)
             case _:
                 assert_never(change)
