@@ -36,7 +36,7 @@ class Events:
             "token": "playground",
             "team_id": home,
             "context_team_id": home,
-            "context_enterprise_id": None,
+            "context_enterprise_id": state.workspace.home.enterprise or None,
             "api_app_id": state.app.id,
             "event": event,
             "type": "event_callback",
@@ -44,14 +44,14 @@ class Events:
             "event_time": int(state.now()),
             "authorizations": [
                 {
-                    "enterprise_id": None,
+                    "enterprise_id": state.workspace.home.enterprise or None,
                     "team_id": home,
                     "user_id": state.app.user,
                     "is_bot": True,
                     "is_enterprise_install": False,
                 }
             ],
-            "is_ext_shared_channel": place is not None and place.shared,
+            "is_ext_shared_channel": place is not None and state.workspace.external(place),
             "event_context": state.next_id("4-"),
         }
         reason = retry_reason or ("timeout" if retry_attempt else "")
@@ -161,7 +161,7 @@ class Events:
         )
 
     def _origin(self, message: Message) -> dict[str, Any]:
-        """Return who wrote a message, as the event says it: outsiders carry their team."""
+        """Return who wrote a message, as the event says it: their team in a shared channel, and never what kind of account it is."""
         origin: dict[str, Any] = {"client_msg_id": f"m-{message.ts}"} if not message.bot_id else {}
         if message.thread_ts and (root := self.state.find(message.channel, message.thread_ts)):
             origin["parent_user_id"] = root.user
@@ -170,8 +170,6 @@ class Events:
             return origin
         if user.bot_id:
             origin["bot_profile"] = {"id": user.bot_id, "name": user.name, "team_id": user.team}
-        if user.guest or user.team != self.state.workspace.home.id:
-            origin["user_profile"] = {"name": user.name, "team": user.team, "is_restricted": user.guest}
         if self.state.channels[message.channel].shared:
             origin |= {"user_team": user.team, "source_team": user.team}
         return origin

@@ -21,6 +21,8 @@ told in a public issue; `ours` is stricter than Slack, or a guess where its page
 | conversations.info, members, history, replies | *:read, *:history by kind | private without the app is channel_not_found, not_in_channel, thread_not_found | docs |
 | conversations.open | im:write | one direct message a person | docs |
 | users.info, usergroups.users.list | users:read, usergroups:read | user_not_found, no_such_subteam | docs |
+| | | is_stranger only of outsiders that the app meets in no channel; enterprise_user in a Grid | docs |
+| | | no roles of a deactivated account | ours |
 | reactions.add, remove | reactions:write | already_reacted, no_reaction, message_not_found | docs |
 | assistant.threads.setStatus | chat:write or assistant:write | 10 loading messages, invalid_thread_ts, gone after two minutes | docs |
 | assistant.threads.setSuggestedPrompts | assistant:write | 4 prompts with title and message | docs |
@@ -109,11 +111,12 @@ async def _auth_test(slack: Caller, _args: Arguments) -> Answer:
     return {
         "url": f"https://{team.domain}.slack.com/",
         "team": team.name,
-        "user": state.user(state.app.user).as_slack(team.id)["name"],
+        "user": state.user(state.app.user).handle,
         "team_id": team.id,
         "user_id": state.app.user,
         "bot_id": state.app.bot,
         "is_enterprise_install": False,
+        **({"enterprise_id": team.enterprise} if team.enterprise else {}),
     }
 
 
@@ -383,9 +386,9 @@ async def _info(slack: Caller, args: Arguments) -> Answer:
         "is_archived": channel.id in state.archived,
         "is_member": state.app.user in members,
         "is_shared": channel.shared,
-        "is_ext_shared": channel.shared,
+        "is_ext_shared": state.workspace.external(channel),
         "is_pending_ext_shared": False,
-        "is_org_shared": False,
+        "is_org_shared": channel.shared and not state.workspace.external(channel),
         "context_team_id": state.workspace.home.id,
         "shared_team_ids": sorted(channel.teams),
         "topic": {"value": ""},
@@ -491,7 +494,7 @@ def _true(args: Arguments, name: str) -> bool:
 
 @_method("users.info", "user", "include_locale", "users:read")
 async def _user(slack: Caller, args: Arguments) -> Answer:
-    return {"user": slack.state.user(args["user"]).as_slack(slack.state.workspace.home.id)}
+    return {"user": slack.state.shown_user(args["user"])}
 
 
 @_method("usergroups.users.list", "usergroup", "include_disabled team_id", "usergroups:read")

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 from aiohttp import web
@@ -42,12 +43,11 @@ class SlackServer:
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.workspace = workspace or Workspace.sample()
         self.app = app or App()
         self.bot_token = bot_token or "xoxb-" + secrets.token_hex(16)
         self.app_token = app_token or "xapp-" + secrets.token_hex(16)
         self.port = port
-        self.state = State(self.workspace, self.app, now, monotonic)
+        self.state = State(workspace or Workspace.sample(), self.app, now, monotonic)
         self.faults = Faults()
         self.socket = SocketMode(self.state, self.faults, ack_seconds)
         self.events = Events(self.state, self.faults, self.socket)
@@ -91,6 +91,11 @@ class SlackServer:
             await self._runner.cleanup()
 
     @property
+    def workspace(self) -> Workspace:
+        """Return the teams, people and channels as they are now."""
+        return self.state.workspace
+
+    @property
     def url(self) -> str:
         """Return the address of the page."""
         return f"http://{HOST}:{self.port}"
@@ -122,6 +127,8 @@ class SlackServer:
             raise ValueError(
                 f"no user {user!r}; there are {', '.join(each.id for each in self.workspace.users)}"
             )
+        if person.deleted:
+            raise ValueError(f"{user!r} is deactivated and says nothing")
         self._member(user, channel)
         root = None if thread_ts is None else self.state.find(channel, thread_ts)
         if thread_ts is not None and (root is None or root.root != thread_ts):
@@ -179,6 +186,7 @@ class SlackServer:
             )
         place = self._member(user, channel)
         person = self.state.user(user)
+        enterprise = self.workspace.team(person.team).enterprise
         path = self.web_api.response_url(user, channel)
         payload = {
             "token": "playground",
@@ -189,9 +197,10 @@ class SlackServer:
             "channel_id": channel,
             "channel_name": {"im": "directmessage", "private": "privategroup"}.get(place.kind, place.name),
             "user_id": user,
-            "user_name": person.as_slack(person.team)["name"],
+            "user_name": person.handle,
             "api_app_id": self.app.id,
             "is_enterprise_install": "false",
+            **({"enterprise_id": enterprise} if enterprise else {}),
             "response_url": self.url + path,
             "trigger_id": self.state.new_trigger(user),
         }
@@ -253,6 +262,11 @@ class SlackServer:
             "event_ts": self.state.next_ts(),
         }
         await self.events.tell("agent_session_stopped", event)
+
+    def change(self, user: str, **changes: Any) -> None:
+        """Change fields of an account, as a workspace's admin does: a member becomes a guest, or is deactivated."""
+        self.state.workspace = self.workspace.with_user(replace(self.state.user(user), **changes))
+        self.state.touch()
 
     async def open_home(self, user: str, tab: str = "messages") -> None:
         """Open the app's tab as a person."""

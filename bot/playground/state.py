@@ -209,6 +209,48 @@ class State:
             raise ApiError("user_not_found")
         return found
 
+    def shown_user(self, user: str) -> dict[str, Any]:
+        """Return an account as `users.info` shows it to the app; raises ApiError `user_not_found`."""
+        person = self.user(user)
+        team = self.workspace.team(person.team)
+        shown: dict[str, Any] = {
+            "id": person.id,
+            "team_id": person.team,
+            "name": person.handle,
+            "real_name": person.name,
+            "deleted": person.deleted,
+            "tz": "Europe/Madrid",
+            "profile": {"real_name": person.name, "display_name": person.name, "team": person.team},
+            "is_bot": bool(person.bot_id),
+            "is_app_user": False,
+            "updated": int(self.now()),
+        }
+        if team.enterprise:
+            shown["enterprise_user"] = {
+                "id": person.id,
+                "enterprise_id": team.enterprise,
+                "enterprise_name": team.name,
+                "is_admin": False,
+                "is_owner": False,
+                "teams": [team.id],
+            }
+        if person.deleted:
+            return shown
+        # An outsider whom the app can meet in a channel is no stranger.
+        meets = any(
+            {person.id, self.app.user} <= members
+            for channel, members in self.members.items()
+            if self.channels[channel].shared
+        )
+        return shown | {
+            "is_admin": person.admin,
+            "is_owner": False,
+            "is_primary_owner": False,
+            "is_restricted": bool(person.guest),
+            "is_ultra_restricted": person.guest == "single-channel",
+            "is_stranger": team.organisation != self.workspace.home.organisation and not meets,
+        }
+
     def seen_channel(self, channel: str) -> Channel:
         """Return a channel that the app can see; a private one without the app looks like a missing one.
 

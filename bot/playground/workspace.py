@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 ChannelKind = Literal["public", "private", "im", "mpim"]
+Guest = Literal["", "multi-channel", "single-channel"]
 
 SCOPES = frozenset(
     "app_mentions:read assistant:write channels:history channels:read chat:write commands groups:history groups:read"
@@ -26,6 +27,13 @@ class Team:
     id: str
     name: str
     domain: str
+    enterprise: str = ""
+    """The id of the Enterprise Grid that it is one workspace of."""
+
+    @property
+    def organisation(self) -> str:
+        """Return whose it is: the teams of one Enterprise Grid are one organisation's."""
+        return self.enterprise or self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +44,14 @@ class User:
     name: str
     team: str
     admin: bool = False
-    guest: bool = False
+    guest: Guest = ""
     bot_id: str = ""
     deleted: bool = False
 
-    def as_slack(self, home: str) -> dict[str, Any]:
-        """Return the user as `users.info` shows it to an app installed in team `home`."""
-        return {
-            "id": self.id,
-            "team_id": self.team,
-            "name": self.name.lower().replace(" ", "."),
-            "real_name": self.name,
-            "deleted": self.deleted,
-            "tz": "Europe/Madrid",
-            "profile": {"real_name": self.name, "display_name": self.name, "team": self.team},
-            "is_admin": self.admin,
-            "is_owner": False,
-            "is_primary_owner": False,
-            "is_restricted": self.guest,
-            "is_ultra_restricted": False,
-            "is_bot": bool(self.bot_id),
-            "is_app_user": False,
-            "is_stranger": self.team != home,
-            "updated": 0,
-        }
+    @property
+    def handle(self) -> str:
+        """Return the name that commands and `users.info` carry."""
+        return self.name.lower().replace(" ", ".")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +67,7 @@ class Channel:
 
     @property
     def shared(self) -> bool:
-        """Return whether it is shared with another team."""
+        """Return whether it is shared with another team, of the same organisation or of another one."""
         return len(self.teams) > 1
 
     @property
@@ -128,6 +120,18 @@ class Workspace:
         """Return the account with this id, or None."""
         return next((each for each in self.users if each.id == user), None)
 
+    def team(self, team: str) -> Team:
+        """Return the team with this id."""
+        return next(each for each in self.teams if each.id == team)
+
+    def external(self, channel: Channel) -> bool:
+        """Return whether a channel is shared with another organisation."""
+        return any(self.team(each).organisation != self.home.organisation for each in channel.teams)
+
+    def with_user(self, user: User) -> Self:
+        """Return the workspace with this account in the place of the one with its id."""
+        return replace(self, users=tuple(user if each.id == user.id else each for each in self.users))
+
     @classmethod
     def sample(cls) -> Self:
         """Return a workspace with every kind of person and channel that a bot must tell apart.
@@ -141,7 +145,7 @@ class Workspace:
             User("U_ANA", "Ana Member", home.id),
             User("U_SAM", "Sam Support", home.id),
             User("U_ADMIN", "Ada Admin", home.id, admin=True),
-            User("U_GUEST", "Gus Guest", home.id, guest=True),
+            User("U_GUEST", "Gus Guest", home.id, guest="multi-channel"),
             User("U_EXT", "Eve External", other.id),
         )
         bots = (
@@ -164,6 +168,32 @@ class Workspace:
             *(direct(person, bots[0]) for person in people),
         )
         return cls((home, other), (*people, *bots), channels, {"S_SUPPORT": frozenset({"U_SAM", "U_ADMIN"})})
+
+    @classmethod
+    def grid(cls) -> Self:
+        """Return the sample as one workspace of an Enterprise Grid.
+
+        `U_SIB` is a member of another one, `T_SIBLING`: in `C_ORG`, which the two share, and in `D_SIB`. `U_EXT` is
+        still an outsider.
+        """
+        sample = cls.sample()
+        home, other = sample.teams
+        home, sibling = replace(home, enterprise="E_ORG"), Team("T_SIBLING", "Sibling", "sibling", "E_ORG")
+        person = User("U_SIB", "Sid Sibling", sibling.id)
+        shared = Channel(
+            "C_ORG",
+            "org",
+            "public",
+            frozenset({"U_ANA", "U_SIB", "U_BOT"}),
+            frozenset({home.id, sibling.id}),
+        )
+        bot = next(each for each in sample.users if each.id == "U_BOT")
+        return replace(
+            sample,
+            teams=(home, sibling, other),
+            users=(*sample.users, person),
+            channels=(*sample.channels, shared, direct(person, bot)),
+        )
 
 
 def direct(person: User, bot: User) -> Channel:

@@ -13,7 +13,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.playground.blocks import expansion
 from bot.playground.server import SlackServer
-from bot.playground.workspace import App
+from bot.playground.workspace import App, Workspace
 
 
 async def refused(call: Any) -> dict[str, Any]:
@@ -291,12 +291,15 @@ async def test_a_channel_is_read_newest_first_without_its_threads(
 async def test_what_is_told_of_people_and_channels(client: AsyncWebClient) -> None:
     users = {
         each: (await client.users_info(user=each))["user"]
-        for each in ("U_ADMIN", "U_GUEST", "U_EXT", "U_OTHERBOT")
+        for each in ("U_ADMIN", "U_GUEST", "U_EXT", "U_OTHERBOT", "U_ANA")
     }
     assert users["U_ADMIN"]["is_admin"]
     assert users["U_GUEST"]["is_restricted"]
-    assert users["U_EXT"]["is_stranger"]
+    assert not users["U_GUEST"]["is_ultra_restricted"]
     assert users["U_EXT"]["team_id"] == "T_OTHER"
+    # Whom the app meets in a channel is no stranger to it, whatever their organisation.
+    assert [users[each]["is_stranger"] for each in users] == [False] * len(users)
+    assert "enterprise_user" not in users["U_ANA"]
     assert users["U_OTHERBOT"]["is_bot"]
     assert (await refused(client.users_info(user="U_NOBODY")))["error"] == "user_not_found"
     assert (await client.conversations_info(channel="C_SHARED"))["channel"]["is_ext_shared"]
@@ -306,6 +309,39 @@ async def test_what_is_told_of_people_and_channels(client: AsyncWebClient) -> No
     assert members == ["U_ADMIN", "U_ANA", "U_BOT", "U_EXT", "U_SAM"]
     assert (await client.usergroups_users_list(usergroup="S_SUPPORT"))["users"] == ["U_ADMIN", "U_SAM"]
     assert (await refused(client.usergroups_users_list(usergroup="S_NONE")))["error"] == "no_such_subteam"
+
+
+async def test_an_account_is_shown_as_it_is_now(slack: SlackServer, client: AsyncWebClient) -> None:
+    async def shown(user: str) -> dict[str, Any]:
+        found: dict[str, Any] = (await client.users_info(user=user))["user"]
+        return found
+
+    slack.change("U_ANA", guest="single-channel")
+    assert (await shown("U_ANA"))["is_restricted"]
+    assert (await shown("U_ANA"))["is_ultra_restricted"]
+    slack.change("U_ANA", deleted=True)
+    assert (await shown("U_ANA"))["deleted"]
+    assert "is_restricted" not in await shown("U_ANA")
+    for place in ("C_SHARED", "D_EXT"):
+        slack.state.members[place].discard("U_EXT")
+    assert (await shown("U_EXT"))["is_stranger"]
+
+
+async def test_the_workspaces_of_a_grid_are_one_organisation() -> None:
+    async with SlackServer(Workspace.grid()) as slack:
+        client = AsyncWebClient(token=slack.bot_token, base_url=slack.api_url)
+        assert (await client.auth_test())["enterprise_id"] == "E_ORG"
+        sibling = (await client.users_info(user="U_SIB"))["user"]
+        assert (sibling["team_id"], sibling["is_stranger"]) == ("T_SIBLING", False)
+        assert sibling["enterprise_user"]["enterprise_id"] == "E_ORG"
+        assert "enterprise_user" not in (await client.users_info(user="U_EXT"))["user"]
+        organisation = (await client.conversations_info(channel="C_ORG"))["channel"]
+        assert (organisation["is_org_shared"], organisation["is_ext_shared"]) == (True, False)
+        assert (await client.conversations_info(channel="C_SHARED"))["channel"]["is_ext_shared"]
+        await slack.say("U_SIB", "C_ORG", "<@U_BOT> hello")
+        mention = slack.deliveries[-1].payload
+        assert not mention["is_ext_shared_channel"]
+        assert mention["authorizations"][0]["enterprise_id"] == "E_ORG"
 
 
 async def test_a_permalink_names_the_thread(slack: SlackServer, client: AsyncWebClient) -> None:
