@@ -49,9 +49,10 @@ _FAULTS: Mapping[str, str] = {
 }
 _OURS = frozenset({"ok", "stopped", "limit"})
 """Ends of a call that say nothing bad of the model."""
-_AUTH = frozenset(
+AUTH = frozenset(
     {"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive", "missing_scope"}
 )
+"""Errors of Slack that say something of the token."""
 GAUGES: Mapping[str, str] = {
     "slack_silence_seconds": "Since Slack's connection last gave a sign of life.",
     "queue_depth": "Messages of the inbox by state.",
@@ -194,7 +195,7 @@ def slack_error(status: int, body: Mapping[str, Any]) -> SlackError | None:
         return "ratelimited"
     if status >= 500:
         return "server"
-    if code in _AUTH:
+    if code in AUTH:
         return "auth"
     return "refused" if code or not body.get("ok") else None
 

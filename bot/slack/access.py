@@ -1,4 +1,4 @@
-"""Who is answered, with which rights, and what is kept for a direct message; closed where in doubt."""
+"""What an event says of its author, with which rights is answered, and what is kept for a direct message; closed where in doubt."""
 
 from __future__ import annotations
 
@@ -27,28 +27,19 @@ class Us:
 
 
 def refusal(body: Mapping[str, Any], us: Us, shared_channels: Collection[str]) -> Refusal:
-    """Return why this event's author gets a reason and no answer, or an empty string; reads the payload only."""
+    """Return why this event gets a reason and no answer, or an empty string: its author is then still to be found out.
+
+    Reads the payload only. In an Enterprise Grid another team may be a sibling workspace, which the payload does not say.
+    """
     event: Mapping[str, Any] = body["event"]
     if not event.get("user"):
         return "nobody"
-    home = {us.team, *([us.enterprise] if us.enterprise else [])}
-    from_team = event.get("user_team") or event.get("source_team") or event.get("team")
-    shared = bool(body.get("is_ext_shared_channel"))
-    profile: Mapping[str, Any] = event.get("user_profile") or {}
-    if (from_team and from_team not in home) or (shared and not from_team) or profile.get("is_stranger"):
+    from_team = event.get("user_team") or event.get("source_team") or event.get("team") or us.team
+    if from_team != us.team and not us.enterprise:
         return "external"
-    if profile.get("is_restricted") or profile.get("is_ultra_restricted"):
-        return "guest"
-    if shared and event.get("channel") not in shared_channels:
+    if body.get("is_ext_shared_channel") and event.get("channel") not in shared_channels:
         return "shared"
     return ""
-
-
-def outsider(command: Mapping[str, Any], us: Us) -> bool:
-    """Tell whether a slash command comes from another organisation; its payload says nothing of guests."""
-    if us.enterprise and command.get("enterprise_id") == us.enterprise:
-        return False
-    return command.get("team_id") != us.team
 
 
 def rights(desk: Desk, inbound: Inbound) -> Asker:

@@ -33,10 +33,12 @@ from bot.app import Desk, Executor
 from bot.config import Settings
 from bot.metrics import Metrics, Part, slack_error
 from bot.slack.access import Us
+from bot.slack.calls import UNREACHABLE, code
 from bot.slack.listeners import Command, register
+from bot.slack.people import People
 from bot.slack.reindex import IndexRuns
 from bot.slack.thread import LoopThread
-from bot.slack.worker import UNREACHABLE, Worker, code
+from bot.slack.worker import Worker
 from bot.store import Inbox
 from ingest.errors import ConfigError
 from ingest.runs import Runs
@@ -231,11 +233,16 @@ class Connection:
 
 @asynccontextmanager
 async def connected(
-    desk: Desk, *, reindex: Sequence[str] = (), say: Callable[[str], None] = _log.info
+    desk: Desk,
+    *,
+    reindex: Sequence[str] = (),
+    say: Callable[[str], None] = _log.info,
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Connect the desk to Slack and answer; on leaving, drain what runs and give back the rest.
 
-    Yields a task that fails when something that must not end has ended. `reindex` is the command of an index run.
+    Yields a task that fails when something that must not end has ended. `reindex` is the command of an index run,
+    `clock` tells how long it is known who somebody is (monotonic seconds).
     Raises ConfigError where a token is missing or refused.
     """
     settings = desk.settings
@@ -263,8 +270,17 @@ async def connected(
         address = await socket_address(web, settings.slack_app_token)
         run = Executor("inbox", 2)
         think = LoopThread("answers")
+        people = People(web, us, clock=clock)
         worker = Worker(
-            desk, inbox, web, us, run=run, think=think, parallel=settings.slack.parallel, metrics=metrics
+            desk,
+            inbox,
+            web,
+            us,
+            people,
+            run=run,
+            think=think,
+            parallel=settings.slack.parallel,
+            metrics=metrics,
         )
 
         async def documents() -> int:
@@ -272,7 +288,7 @@ async def connected(
 
         runs = IndexRuns(
             web,
-            us,
+            people,
             inbox,
             index_runs,
             run,
@@ -305,6 +321,7 @@ async def connected(
             if left:
                 say(f"{left} questions were not finished and wait for the next start")
             await runs.stop()
+            await people.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

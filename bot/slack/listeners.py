@@ -19,7 +19,7 @@ _SLACKBOT = "USLACKBOT"
 _OUT_OF_DATE = "This control is out of date. Please ask me again."
 
 Command = Callable[[Mapping[str, Any]], Awaitable[str]]
-"""Takes a slash command's payload and returns the reply that only its user sees."""
+"""Takes a slash command's payload and returns the reply that only its user sees, empty where it comes later."""
 
 
 def normalise(body: Mapping[str, Any], us: Us, shared_channels: Collection[str] = ()) -> Inbound | None:
@@ -58,12 +58,12 @@ def register(
     shared_channels: Collection[str],
     *,
     receive: Callable[[Inbound], Awaitable[None]],
-    stop: Callable[[str, str, str], Awaitable[None]],
+    stop: Callable[[str, str, str, str], Awaitable[None]],
     command: Command,
 ) -> None:
     """Register every listener; what nobody knows is acknowledged too, or Slack would send it again.
 
-    `stop` takes team, channel and thread root. With `process_before_response` an INSERT that fails is not acknowledged.
+    `stop` takes team, channel, thread root and who pressed it. With `process_before_response` an INSERT that fails is not acknowledged.
     """
 
     async def asked(body: dict[str, Any]) -> None:
@@ -73,7 +73,12 @@ def register(
 
     async def stopped(body: dict[str, Any]) -> None:
         event = body["event"]
-        await stop(body.get("team_id") or us.team, event.get("channel") or "", event.get("thread_ts") or "")
+        await stop(
+            body.get("team_id") or us.team,
+            event.get("channel") or "",
+            event.get("thread_ts") or "",
+            event.get("user") or "",
+        )
 
     async def twohop(ack: AsyncAck, body: dict[str, Any]) -> None:
         await ack(await command(body))

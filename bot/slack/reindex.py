@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from typing import Any, TypeVar
 
 from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.webhook.async_client import AsyncWebhookClient
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.app import Executor
 from bot.config import SyncSettings
 from bot.slack import text, views
-from bot.slack.access import Us, outsider
-from bot.slack.worker import UNREACHABLE, code
+from bot.slack.calls import UNREACHABLE, code
+from bot.slack.people import People
 from bot.store import Inbox
 from ingest.database import Outage
 from ingest.errors import ConfigError, IndexingError
@@ -25,16 +27,22 @@ from ingest.schedule import EVERYTHING, KILLED, ChildRun, Plan, Schedule, check,
 _SHOWN_SKIPS = 10
 _MOST_REASON = 500
 _POSTS = 4
+_REPLY_SECONDS = 2.0
+"""Slack waits three seconds for the reply to a command; a later one goes to its `response_url`."""
+_WHO_SECONDS = 60.0
+"""How long Slack may take to say who sent a command, or is to be told of a run."""
 _COUNT_SECONDS = 1.5
-"""Slack waits three seconds for the reply to a command."""
 _BUSY_SECONDS = 5.0
 _SETTLING_SECONDS = 900.0
 """How long a bot that was just started has to catch up before it raises an alarm."""
+_BROKEN = "Something went wrong on my side. Please send the command again."
 _HELP = (
     "`/twohop status` shows of when the index is; to admins also what is indexed and what is being answered\n"
     "`/twohop reindex` reads the sources again, `/twohop reindex NAME` only one of them (admins)\n"
     "To ask something, mention me in a channel or write to me in a direct message."
 )
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +58,7 @@ class IndexRuns:
     def __init__(
         self,
         client: AsyncWebClient,
-        us: Us,
+        people: People,
         inbox: Inbox,
         runs: Runs,
         run: Executor,
@@ -63,7 +71,7 @@ class IndexRuns:
         zone: tzinfo = UTC,
     ) -> None:
         self._client = client
-        self._us = us
+        self._people = people
         self._inbox = inbox
         self._runs = runs
         self._run = run
@@ -74,6 +82,7 @@ class IndexRuns:
         self._deadline = settings.deadline_minutes * 60
         self._zone = zone
         self._tasks: set[asyncio.Task[ChildRun]] = set()
+        self._replies: set[asyncio.Task[Any]] = set()
         self._own = frozenset(settings.schedule)
         self._settings = settings
         self._schedule = Schedule(
@@ -117,15 +126,45 @@ class IndexRuns:
     async def stop(self) -> None:
         """End the interval and whatever runs; whoever asked for it is told."""
         await self._schedule.stop()
-        for task in self._tasks:
+        ending = [*self._tasks, *self._replies]
+        for task in ending:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*ending, return_exceptions=True)
 
     async def command(self, body: Mapping[str, Any]) -> str:
-        """Answer `/twohop …`; the reply is seen by its user alone."""
-        if outsider(body, self._us):
-            return views.REFUSALS["external"]
+        """Answer `/twohop …`; the reply is seen by its user alone, and where it takes long comes later."""
+        reply = self._keep(asyncio.create_task(self._reply(body)))
+        with suppress(TimeoutError):
+            return await asyncio.wait_for(asyncio.shield(reply), _REPLY_SECONDS)
+        self._keep(asyncio.create_task(self._reply_later(reply, str(body.get("response_url") or ""))))
+        return ""
+
+    def _keep(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
+        self._replies.add(task)
+        task.add_done_callback(self._replies.discard)
+        return task
+
+    async def _reply_later(self, reply: asyncio.Task[str], url: str) -> None:
+        try:
+            said = await reply
+        except Exception:
+            _log.exception("a command could not be carried out")
+            said = _BROKEN
+        hook = AsyncWebhookClient(url, session=self._client.session)
+        try:
+            sent = await hook.send(text=said, response_type="ephemeral")
+        except UNREACHABLE as error:
+            # The address lets anybody reply: it is not for the log.
+            _log.warning("a command was not replied to: %s", type(error).__name__)
+        else:
+            if sent.status_code != 200:
+                _log.warning("a command was not replied to: status %s", sent.status_code)
+
+    async def _reply(self, body: Mapping[str, Any]) -> str:
         user = str(body.get("user_id") or "")
+        found = await self._people.find(user, _WHO_SECONDS)
+        if found.kind != "member":
+            return views.REFUSALS.get(found.kind, "")
         match (body.get("text") or "").split():
             case [word, *sources] if word.casefold() == "reindex":
                 return await self._reindex(user, sources)
@@ -154,7 +193,7 @@ class IndexRuns:
         return "The index run has begun. I will write to you when it is done; answers go on from what is indexed now."
 
     async def _status(self, user: str) -> str:
-        """Say of when the index is; how much there is of what is for admins, as a guest's command looks like a member's."""
+        """Say of when the index is; how much there is of what is for admins."""
         run = await self._run(self._runs.latest)
         until = await self._until()
         if user not in self._admins:
@@ -268,6 +307,10 @@ class IndexRuns:
             await self._run(lambda: self._runs.told(run.id))
 
     async def _post(self, user: str, said: str) -> None:
+        found = await self._people.find(user, _WHO_SECONDS)
+        if found.kind != "member":
+            _log.error("%s is %s and not told of an index run: %s", user, found.kind, said)
+            return
         for attempt in range(_POSTS):
             try:
                 await self._client.chat_postMessage(

@@ -30,6 +30,11 @@ NOT_POSTED = (
 REFUSALS: dict[Refusal, str] = {
     "external": "I answer members of this workspace only, so I cannot answer you here.",
     "guest": "I answer full members of this workspace only, not guests. Please ask the person who invited you.",
+    "bot": "I answer people only, not bots.",
+    "unknown": (
+        "Slack could not tell me who you are, so I cannot answer you. Please ask again in a few minutes; "
+        "if this goes on, tell whoever runs this bot."
+    ),
     "nobody": "I answer people only: this message names nobody as its author.",
     "shared": "Other organisations read along in this channel, so I do not answer here. Please ask me in a direct message.",
 }
@@ -48,6 +53,11 @@ class Part:
     def kept(self) -> dict[str, Any]:
         """Return it as the inbox keeps it; `Part(**kept)` is its inverse."""
         return asdict(self)
+
+
+def refused(refusal: Refusal, *, ephemeral: bool = False) -> tuple[Part, ...]:
+    """Return a refusal's reason; nothing is sent to an account that is deactivated."""
+    return line(REFUSALS[refusal], ephemeral=ephemeral) if refusal in REFUSALS else ()
 
 
 def line(text: str, *, ephemeral: bool = False) -> tuple[Part, ...]:

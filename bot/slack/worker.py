@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from aiohttp import ClientError
-from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -20,9 +19,11 @@ from bot.logs import ROW
 from bot.metrics import Metrics
 from bot.slack import access, text, views
 from bot.slack.access import Us
+from bot.slack.calls import UNREACHABLE, code, retry_after
+from bot.slack.people import People
 from bot.slack.thread import LoopThread
 from bot.slack.views import Part
-from bot.store import Inbound, Inbox, Row
+from bot.store import Inbound, Inbox, Refusal, Row
 from ingest.database import Outage
 
 T = TypeVar("T")
@@ -62,8 +63,6 @@ _HOPELESS = frozenset(
     }
 )
 """Errors that the same post would get again."""
-UNREACHABLE = (SlackClientError, ClientError, TimeoutError, OSError)
-"""What a call to Slack raises when it did not work, and what is then tried again or let be."""
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +79,7 @@ class Worker:
         inbox: Inbox,
         client: AsyncWebClient,
         us: Us,
+        people: People,
         *,
         run: Executor,
         think: LoopThread,
@@ -91,6 +91,7 @@ class Worker:
         self._inbox = inbox
         self._client = client
         self._us = us
+        self._people = people
         self._run = run
         self._think = think
         self._parallel = parallel
@@ -99,7 +100,8 @@ class Worker:
         self._wake = asyncio.Event()
         self._beat = asyncio.Event()
         self._at_work: dict[str, asyncio.Task[None]] = {}
-        self._answering: dict[str, asyncio.Task[tuple[Sequence[Part], str]]] = {}
+        self._answering: dict[str, asyncio.Task[Any]] = {}
+        self._stops: set[asyncio.Task[None]] = set()
         self._next_post: dict[str, float] = {}
         self._closing = False
         self._unread = Outage(_log, "the inbox could not be read")
@@ -113,9 +115,23 @@ class Worker:
         if await self._run(lambda: self._inbox.put(inbound)):
             self._wake.set()
 
-    async def stop(self, team: str, channel: str, thread_root: str) -> None:
-        """Stop what is being answered in a thread."""
-        await self._run(lambda: self._inbox.stop(team, channel, thread_root))
+    async def stop(self, team: str, channel: str, thread_root: str, user: str) -> None:
+        """Stop what is being answered in a thread: one's own at once, others' when Slack says that it is a member."""
+        others = await self._run(lambda: self._inbox.stop(team, channel, thread_root, user))
+        self._beat.set()
+        if others:
+            task = asyncio.create_task(self._stop_all(team, channel, thread_root, user))
+            self._stops.add(task)
+            task.add_done_callback(self._stops.discard)
+
+    async def _stop_all(self, team: str, channel: str, thread_root: str, user: str) -> None:
+        found = await self._people.find(user, self._desk.settings.limits.seconds)
+        if found.kind != "member":
+            return
+        try:
+            await self._run(lambda: self._inbox.stop(team, channel, thread_root))
+        except SQLAlchemyError as error:
+            self._unwritten.failed(error)
         self._beat.set()
 
     # --- the loops -------------------------------------------------------------------------------------------
@@ -146,9 +162,10 @@ class Worker:
         if self._at_work:
             await asyncio.wait(set(self._at_work.values()), timeout=seconds)
         left = set(self._at_work.values())
-        for task in left:
+        ending = left | self._stops
+        for task in ending:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*ending, return_exceptions=True)
         await self._run(self._inbox.release)
         return len(left)
 
@@ -195,44 +212,67 @@ class Worker:
         ROW.set(row.id)
         try:
             if row.state == "sending":
-                await self._post(row, taken_over=True)
-                await self._clear_status(row)
-            elif row.refusal or row.stopped:
-                await self._send(row, *self._without_answer(row))
+                await self._resume(row)
+            elif row.stopped:
+                await self._send(row, views.line(views.STOPPED))
             else:
-                async with self._status(row):
-                    await self._send(row, *await self._answered(row))
+                await self._begin(row)
         except SQLAlchemyError as error:
             # The row keeps its lease and is taken again when that ends.
             self._unwritten.failed(error)
         else:
             self._unwritten.over()
 
-    async def _send(self, row: Row, parts: Sequence[Part], turn: str = "") -> None:
+    async def _begin(self, row: Row) -> None:
+        stopped = views.line(views.STOPPED)
+        refusal = await self._stoppable(row, self._refusal(row), None)
+        if refusal is None:
+            await self._send(row, stopped)
+        elif refusal:
+            await self._refuse(row, refusal)
+        else:
+            async with self._status(row):
+                await self._send(row, *await self._stoppable(row, self._answer(row), (stopped, "")))
+
+    async def _resume(self, row: Row) -> None:
+        """Post what another attempt, or another process, had ready; who may read an answer may have changed since."""
+        refusal = "" if row.refusal else await self._refusal(row)
+        if refusal:
+            await self._refuse(row, refusal)
+        else:
+            await self._post(row, taken_over=True)
+        await self._clear_status(row)
+
+    async def _refusal(self, row: Row) -> Refusal:
+        """Return why a row gets no answer; who its author is comes before where it was asked."""
+        early = row.inbound.refusal
+        if early not in ("", "shared"):
+            return early
+        found = await self._people.find(row.user, self._desk.settings.limits.seconds)
+        return early if found.kind == "member" else found.kind
+
+    async def _refuse(self, row: Row, refusal: Refusal) -> None:
+        self._metrics.refused(refusal)
+        # An ephemeral line needs somebody to see it, and in a direct message everything is private.
+        ephemeral = bool(row.user) and not row.inbound.private
+        await self._send(row, views.refused(refusal, ephemeral=ephemeral), refusal=refusal)
+
+    async def _send(self, row: Row, parts: Sequence[Part], turn: str = "", refusal: Refusal = "") -> None:
         kept = [part.kept() for part in parts]
-        if await self._run(lambda: self._inbox.sending(row, kept, turn)):
-            row.parts = kept
+        if await self._run(lambda: self._inbox.sending(row, kept, turn, refusal)):
+            row.parts, row.refusal = kept, refusal
             await self._post(row)
 
-    def _without_answer(self, row: Row) -> tuple[Sequence[Part]]:
-        if row.stopped:
-            return (views.line(views.STOPPED),)
-        inbound = row.inbound
-        self._metrics.refused(inbound.refusal)
-        # An ephemeral line needs somebody to see it, and in a direct message everything is private.
-        ephemeral = bool(inbound.user) and not inbound.private
-        return (views.line(views.REFUSALS[inbound.refusal], ephemeral=ephemeral),)
-
-    async def _answered(self, row: Row) -> tuple[Sequence[Part], str]:
-        """Answer a row as a task of its own, which a stop cancels and the row's end does too."""
-        task = asyncio.create_task(self._answer(row))
+    async def _stoppable(self, row: Row, work: Coroutine[Any, Any, T], stopped: T) -> T:
+        """Await some work on a row as a task of its own, which the row's end cancels and a stop does too."""
+        task = asyncio.create_task(work)
         self._answering[row.id] = task
         try:
             return await task
         except asyncio.CancelledError:
             if _cancelled():
                 raise
-            return views.line(views.STOPPED), ""
+            return stopped
         finally:
             self._answering.pop(row.id, None)
 
@@ -298,13 +338,14 @@ class Worker:
                 await _quietly(self._say_that_it_failed(row, why))
             return
         pause = min(2.0**row.posts * 2, _LONGEST_PAUSE)
-        if isinstance(error, SlackApiError):
-            pause = max(pause, _retry_after(error))
+        pause = max(pause, retry_after(error))
         _log.warning("row %s could not be posted, once more in %.0f s: %s", row.id, pause, why)
         await self._run(lambda: self._inbox.later(row, pause, why))
 
     async def _say_that_it_failed(self, row: Row, why: str) -> None:
-        """Tell whoever asked, where Slack does let us: nobody is left without an answer or a reason."""
+        """Tell whoever asked, where Slack does let us: no member is left without an answer or a reason."""
+        if (await self._people.find(row.user, _STATUS_CALL_SECONDS)).kind != "member":
+            return
         await self._client.chat_postMessage(
             channel=row.user, text=views.NOT_POSTED.format(channel=row.channel, why=why)
         )
@@ -422,17 +463,3 @@ def _cancelled() -> bool:
     """Tell whether it is this task that is being cancelled, and not the one it waits for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def code(error: Exception) -> str:
-    """Return what to call an error in the log: Slack's own code, never a request with its token."""
-    if isinstance(error, SlackApiError):
-        return str(error.response.get("error") or "no error code")
-    return f"{type(error).__name__}: {error}"[:200]
-
-
-def _retry_after(error: SlackApiError) -> float:
-    headers = {name.lower(): value for name, value in (error.response.headers or {}).items()}
-    with suppress(TypeError, ValueError):
-        return float(headers.get("retry-after", 0))
-    return 0.0

@@ -22,8 +22,8 @@ from sqlmodel import Field, Session, SQLModel, col, select
 from bot.store.state import STATE
 from ingest.runs import rows_changed
 
-Refusal = Literal["", "external", "guest", "nobody", "shared"]
-"""Why an asker gets a reason and no answer: from another organisation, a guest, no person, or a shared channel."""
+Refusal = Literal["", "external", "guest", "deactivated", "bot", "unknown", "nobody", "shared"]
+"""Why an asker gets a reason and no answer: what kind of account it is, that it is none, or a shared channel."""
 
 _UNDER_WAY = ("working", "sending")
 _UNFINISHED = ("new", *_UNDER_WAY)
@@ -46,6 +46,7 @@ class Inbound:
     thread_root: str
     files: int = 0
     refusal: Refusal = ""
+    """What the event itself says; who wrote it is found out before it is answered."""
 
     @property
     def private(self) -> bool:
@@ -230,9 +231,11 @@ class Inbox:
             session.commit()
             return dict(session.exec(select(Row.id, Row.stopped).where(mine)).all())
 
-    def sending(self, row: Row, parts: Sequence[dict[str, Any]], turn: str = "") -> bool:
-        """Keep the answer before it is posted; False where the row is not this process's own any more."""
-        return self._set(row, "working", state="sending", parts=list(parts), turn=turn)
+    def sending(
+        self, row: Row, parts: Sequence[dict[str, Any]], turn: str = "", refusal: Refusal = ""
+    ) -> bool:
+        """Keep the answer, or a refusal's reason, before it is posted; False where the row is not this process's own any more."""
+        return self._set(row, None, state="sending", parts=list(parts), turn=turn, refusal=refusal)
 
     def posting(self, row: Row) -> bool:
         """Count one attempt to post; False where the row is not this process's own any more."""
@@ -259,21 +262,23 @@ class Inbox:
                 )
             session.commit()
 
-    def stop(self, team: str, channel: str, thread_root: str) -> None:
-        """Note that the asker wants no answer to what is waiting or being answered in a thread."""
+    def stop(self, team: str, channel: str, thread_root: str, user: str | None = None) -> bool:
+        """Note that no answer is wanted to what is waiting or being answered in a thread, of one user or of all.
+
+        Return whether something there goes on.
+        """
+        there = and_(
+            col(Row.team) == team,
+            col(Row.channel) == channel,
+            col(Row.thread_root) == thread_root,
+            col(Row.state).in_(("new", "working")),
+        )
         with Session(self._engine) as session:
-            rows_changed(
-                session,
-                update(Row)
-                .where(
-                    col(Row.team) == team,
-                    col(Row.channel) == channel,
-                    col(Row.thread_root) == thread_root,
-                    col(Row.state).in_(("new", "working")),
-                )
-                .values(stopped=True),
-            )
+            whose = [col(Row.user) == user] if user is not None else []
+            rows_changed(session, update(Row).where(there, *whose).values(stopped=True))
             session.commit()
+            left = select(Row.id).where(there, col(Row.stopped).is_(False)).limit(1)
+            return session.exec(left).first() is not None
 
     def last_turn(self, row: Row) -> str:
         """Return the id of the turn that was posted last in this row's thread, or an empty string."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -34,16 +36,24 @@ async def slack() -> AsyncIterator[SlackServer]:
 
 
 def settings_of(
-    sample: Desk, slack: SlackServer, state: Path, sync: Mapping[str, Any] = NEVER, **more: Any
+    sample: Desk,
+    slack: SlackServer,
+    state: Path,
+    sync: Mapping[str, Any] = NEVER,
+    support: Collection[str] = (SUPPORT, ADMIN),
+    seconds: float | None = None,
+    **more: Any,
 ) -> Settings:
-    """Return settings that share the sample's index and tickets and keep their own state."""
+    """Return settings that share the sample's index and tickets and keep their own state; `seconds` are a question's."""
+    limits = sample.settings.limits
     section = {"api_url": slack.api_url, "admins": (ADMIN,), "drain_seconds": 5.0, **more}
     return sample.settings.model_copy(
         update={
             "database_url": f"sqlite:///{state / 'state.db'}",
             "slack_bot_token": slack.bot_token,
             "slack_app_token": slack.app_token,
-            "access": AccessSettings(groups={"support": (SUPPORT, ADMIN)}),
+            "access": AccessSettings(groups={"support": tuple(support)}),
+            "limits": limits.model_copy(update={"seconds": seconds or limits.seconds}),
             "slack": SlackSettings(**section),
             "sync": SyncSettings(**{**NEVER, **sync}),
         }
@@ -59,11 +69,14 @@ def bot(sample: Desk, embedder: SentenceTransformerEmbedder, slack: SlackServer,
 
     @asynccontextmanager
     async def running(
-        model: ChatModel | None = None, reindex: tuple[str, ...] = (), **more: Any
+        model: ChatModel | None = None,
+        reindex: tuple[str, ...] = (),
+        clock: Callable[[], float] = time.monotonic,
+        **more: Any,
     ) -> AsyncIterator[Desk]:
         desk = build(settings_of(sample, slack, tmp_path, **more), embedder, model)
         try:
-            async with connected(desk, reindex=reindex):
+            async with connected(desk, reindex=reindex, clock=clock):
                 await slack.connected()
                 yield desk
         finally:
@@ -75,3 +88,12 @@ def bot(sample: Desk, embedder: SentenceTransformerEmbedder, slack: SlackServer,
 def replies(slack: SlackServer, channel: str, thread_ts: str) -> list[str]:
     """Return what the bot has said in a thread."""
     return [m.text for m in slack.messages(channel, thread_ts) if m.user == slack.app.user]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what Slack does not see; the test's own limit is for what never comes."""
+    for _ in range(6000):
+        if condition():
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail("what was waited for did not come")

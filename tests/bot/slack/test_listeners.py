@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -95,22 +96,30 @@ def test_what_is_not_is_ignored(event: dict[str, Any]) -> None:
         ({"user_team": "T_OTHER"}, {}, "external"),
         ({"source_team": "T_OTHER"}, {}, "external"),
         ({"team": "T_OTHER"}, {}, "external"),
-        ({"user_profile": {"is_stranger": True}}, {}, "external"),
-        ({}, {"is_ext_shared_channel": True}, "external"),
-        ({"user_profile": {"is_restricted": True}}, {}, "guest"),
-        ({"user_profile": {"is_ultra_restricted": True}}, {}, "guest"),
+        ({}, {"is_ext_shared_channel": True}, "shared"),
         ({"team": "T_HOME"}, {"is_ext_shared_channel": True}, "shared"),
         ({"team": "T_HOME", "channel": "C_OK"}, {"is_ext_shared_channel": True}, ""),
         ({"user_team": "T_OTHER", "channel": "C_OK"}, {"is_ext_shared_channel": True}, "external"),
-        ({"team": "T_HOME", "user_profile": {"is_restricted": False}}, {}, ""),
+        # What Slack does not document says nothing: who somebody is comes from users.info.
+        ({"user_profile": {"is_restricted": True}}, {}, ""),
+        ({"user_profile": {"is_stranger": True}}, {}, ""),
     ],
 )
-def test_who_is_not_answered_is_read_from_the_event(
+def test_what_an_event_itself_says_against_an_answer(
     event: dict[str, Any], more: dict[str, Any], refusal: str
 ) -> None:
     found = normalise(body(event, **more), US, {"C_OK", ""})
     assert found is not None
     assert found.refusal == refusal
+
+
+def test_in_a_grid_another_team_may_be_a_sibling_and_is_found_out_later() -> None:
+    grid = dataclasses.replace(US, enterprise="E_ORG")
+    found = normalise(
+        body({"user_team": "T_OTHER", "channel": "C_OK"}, is_ext_shared_channel=True), grid, {"C_OK"}
+    )
+    assert found is not None
+    assert found.refusal == ""
 
 
 class Heard:
@@ -168,7 +177,7 @@ def test_the_manifest_asks_for_what_is_used_and_for_no_more() -> None:
     scopes = set(manifest()["oauth_config"]["scopes"]["bot"])
     for_events = {"app_mentions:read", "im:history"}
     for_methods = {"chat:write", "assistant:write", "channels:history", "groups:history", "im:write"}
-    assert scopes == {*for_events, *for_methods, "commands"}
+    assert scopes == {*for_events, *for_methods, "users:read", "commands"}
     assert manifest()["settings"]["socket_mode_enabled"] is True
     assert "assistant_view" not in manifest()["features"]
 

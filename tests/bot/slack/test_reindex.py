@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,7 @@ from ingest.errors import ConfigError
 from ingest.runs import Run, Runs
 from ingest.schedule import KILLED
 from ingest.types import Where
-from tests.bot.slack.conftest import ADMIN, MEMBER, Bot
+from tests.bot.slack.conftest import ADMIN, MEMBER, Bot, until
 
 REPORT = {
     "ok": True,
@@ -46,15 +44,6 @@ def prints(report: object, *, code: int = 0, until: Path | None = None) -> tuple
 
 def told(slack: SlackServer, user: str = "D_ADMIN") -> list[str]:
     return [message.text for message in slack.messages(user) if message.user == slack.app.user]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what Slack does not see; the test's own limit is for what never comes."""
-    for _ in range(6000):
-        if condition():
-            return
-        await asyncio.sleep(0.02)
-    pytest.fail("what was waited for did not come")
 
 
 async def twohop(slack: SlackServer, user: str, text: str) -> str:

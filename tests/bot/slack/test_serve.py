@@ -159,7 +159,7 @@ async def test_a_scope_that_is_missing_stops_the_start(
     less = App(scopes=frozenset({"chat:write", "app_mentions:read"}))
     async with SlackServer(Workspace.sample(), less, ack_seconds=PATIENCE) as slack:
         desk = build(settings_of(sample, slack, tmp_path), embedder)
-        with pytest.raises(ConfigError, match=r"lacks the scopes .*im:history.*reinstall"):
+        with pytest.raises(ConfigError, match=r"lacks the scopes .*im:history.*users:read.*reinstall"):
             async with connected(desk):
                 raise AssertionError("it started")
         desk.close()
