@@ -17,9 +17,10 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.metrics import AUTH
 from bot.slack.access import Us
 from bot.slack.calls import UNREACHABLE, code, retry_after
+from bot.store.inbox import NoMember
 
-Kind = Literal["member", "guest", "deactivated", "bot", "external", "unknown"]
-"""`external` is somebody of another organisation; the workspaces of one Enterprise Grid are one organisation's."""
+Kind = Literal["member", NoMember]
+"""The workspaces of one Enterprise Grid are one organisation's: its people are members in all of them."""
 
 _KNOWN_SECONDS = 300.0
 """How long a member who becomes a guest, or leaves, may still be taken for one: what `users.info` costs is paid once in it."""
@@ -29,8 +30,6 @@ _MOST_KNOWN = 10_000
 _CALL_SECONDS = 120.0
 """Longest call with the pauses that Slack asks for; whoever waits for it has a shorter limit of their own."""
 _LONGEST_PAUSE = 30.0
-_FINAL = AUTH | {"user_not_found", "user_not_visible", "not_allowed_token_type"}
-"""Errors that the same call would get again."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +52,6 @@ def person(user: Mapping[str, Any], us: Us) -> Person:
     team = str(user.get("team_id") or "")
     enterprise = (user.get("enterprise_user") or {}).get("enterprise_id")
     ours = team == us.team or (us.enterprise != "" and us.enterprise in (team, enterprise))
-    flags = [user.get(name) for name in ("deleted", "is_bot", "is_restricted", "is_ultra_restricted")]
     kind: Kind = "unknown"
     if user.get("is_stranger") or (team and not ours):
         kind = "external"
@@ -63,8 +61,10 @@ def person(user: Mapping[str, Any], us: Us) -> Person:
         kind = "bot"
     elif user.get("is_restricted") or user.get("is_ultra_restricted"):
         kind = "guest"
-    elif ours and all(flag is False for flag in flags):
-        kind = "member"
+    elif ours:
+        match user:
+            case {"deleted": False, "is_bot": False, "is_restricted": False, "is_ultra_restricted": False}:
+                kind = "member"
     return Person(str(user.get("id") or ""), kind, team)
 
 
@@ -139,9 +139,11 @@ class People:
             async with asyncio.timeout(_CALL_SECONDS):
                 answer = await self._client.users_info(user=user)
         except SlackApiError as error:
-            if code(error) not in _FINAL:
+            why = code(error)
+            # A token that is not good, and an account that Slack does not show, are so the next time too.
+            if why not in AUTH and not why.startswith("user_not_"):
                 raise
-            _log.warning("Slack does not say who %s is: %s", user, code(error))
+            _log.warning("Slack does not say who %s is: %s", user, why)
             found = Person(user, "unknown")
         else:
             found = person(answer.get("user") or {}, self._us)

@@ -22,8 +22,10 @@ from sqlmodel import Field, Session, SQLModel, col, select
 from bot.store.state import STATE
 from ingest.runs import rows_changed
 
-Refusal = Literal["", "external", "guest", "deactivated", "bot", "unknown", "nobody", "shared"]
-"""Why an asker gets a reason and no answer: what kind of account it is, that it is none, or a shared channel."""
+NoMember = Literal["external", "guest", "deactivated", "bot", "unknown"]
+"""Kinds of account that are not answered; `external` is somebody of another organisation."""
+Refusal = Literal["", NoMember, "nobody", "shared"]
+"""Why an asker gets a reason and no answer: the kind of account, that it is none, or a shared channel."""
 
 _UNDER_WAY = ("working", "sending")
 _UNFINISHED = ("new", *_UNDER_WAY)
