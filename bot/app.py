@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 from bot import golden, pipeline
 from bot.chat import OpenAIModel
 from bot.config import Settings
+from bot.facts.deciding import Deciding
 from bot.offline import OfflineModel
 from bot.parts import Parts
 from bot.retrieve import Remembered, Retriever
@@ -123,7 +124,9 @@ class Desk:
         self.remembered = Remembered(self.embedder)
         runs = Runs(self.store.engine, "", settings.sync.lease_seconds)
         self.unread = Unread(runs, self.index, self.sources, self.everyone, self.zone)
-        fallback = OfflineModel(self.remembered, self.names, self._compute_run)
+        calendar = Calendar.from_settings(settings.calendar)
+        deciding = Deciding(self.remembered, calendar)
+        fallback = OfflineModel(deciding, self.names, self._compute_run)
         limits = settings.limits
         self.parts = Parts(
             retriever=Retriever(
@@ -137,7 +140,8 @@ class Desk:
             fallback=fallback,
             names=self.names,
             unread=self._not_read,
-            calendar=Calendar.from_settings(settings.calendar),
+            calendar=calendar,
+            deciding=deciding,
             retrieval=settings.retrieval,
             words=settings.words,
             limits=Limits(limits.turns, limits.searches, limits.tokens, limits.seconds),

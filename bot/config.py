@@ -78,9 +78,9 @@ class RetrievalSettings(Section):
 
     candidates: Annotated[int, Field(ge=5, le=500)] = 50
     """Places taken from each arm before fusion."""
-    shown: Annotated[int, Field(ge=1, le=50)] = 6
+    shown: Annotated[int, Field(ge=1, le=50)] = 10
     """Chunks of one search that become evidence."""
-    pool: Annotated[int, Field(ge=2, le=100)] = 10
+    pool: Annotated[int, Field(ge=2, le=100)] = 20
     """Most chunks of a question's evidence; tickets and what decides the verdict are not counted."""
     rules: Annotated[int, Field(ge=5, le=500)] = 60
     """Rule-bearing chunks that the verdict looks at."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bot import gate
 from bot.config import RetrievalSettings, WordSettings
+from bot.facts.deciding import Deciding
 from bot.retrieve import Retriever
 from bot.tools import Run
 from bot.types import ChatModel, Gazetteer, Limits
@@ -25,6 +26,7 @@ class Parts:
     """The offline model: answers when the model cannot, or when its text does not pass the checks."""
     names: Callable[[], Gazetteer]
     calendar: Calendar
+    deciding: Deciding
     retrieval: RetrievalSettings
     words: WordSettings
     limits: Limits

@@ -18,6 +18,7 @@ from bot.tools import NO_RIGHT, Toolbox, in_force_on
 from bot.types import (
     Answer,
     Budget,
+    EvidenceItem,
     Gazetteer,
     Message,
     Mode,
@@ -39,6 +40,8 @@ from ingest.words import mentions, stems, words
 
 CHECKS = "the language model's wording could not be found in the sources, so this quotes them instead"
 SILENT = "the language model gave no answer"
+_TOLD = 500
+"""Characters of a ticket's text that are searched for."""
 _EVERY = 500
 """Places asked for when an arm is missing and the others must make up for it, so that no rule stays out of sight."""
 
@@ -106,6 +109,8 @@ class _Turn:
         decided = await self._decide(cases)
         if self._out_of_reach(decided):
             return self._unavailable(Route("direct", ("the rule is out of reach",)))
+        if decided is None and not self.hidden:
+            await self._compute_facts()
         if decided and decided.beside:
             await self._call("search_docs", {"query": self._aside(decided)}, "the rule does not speak of it")
         route = gate.route(
@@ -328,9 +333,10 @@ class _Turn:
         for case in cases:
             if self._wants_verdict(case):
                 await self._search_rules(case)
-            elif case.evidence and (query := self._looked_up(case)):
+            if case.evidence and (query := self._looked_up(case)):
                 brings = ", ".join(case.facts.values())
                 await self._call("search_docs", {"query": query}, f"the ticket brings {brings}")
+                await self._call("search_docs", {"query": case.text[:_TOLD]}, "what the ticket tells")
 
     def _looked_up(self, case: verdict.Case) -> str:
         """Return the search for what the documents say of a ticket's kind of case ("the API limit of the customer on
@@ -339,7 +345,7 @@ class _Turn:
             return ""
         topic = self._topic() - gate.RECORD
         said = [word for word in words(self._asked()) if set(stems(word)) & topic]
-        return " ".join([*said, *case.facts.values()]) if said and case.facts else ""
+        return " ".join([*(said or [self._asked()]), case.subject, *case.facts.values()])
 
     async def _search_rules(self, case: verdict.Case) -> None:
         lacking = [value for value in case.facts.values() if not mentions(self.text, [value])]
@@ -392,6 +398,18 @@ class _Turn:
         for chunk in pinned:
             self.evidence.pin(from_chunk(chunk, query="rule", hop=2))
         return decided
+
+    async def _compute_facts(self) -> None:
+        """Pin what code computes from the ticket's dates and the periods that the documents give."""
+        found = await self.parts.compute(
+            lambda: self.parts.deciding.facts(self._asked(), self.evidence.shown, self.names, self.question.now)
+        )
+        readers = frozenset().union(*(item.readers for item in self.evidence.shown if item.ticket))
+        for fact in found.facts:
+            item = EvidenceItem(
+                0, "computed", f"computed:{fact.text}", "computed", "Computed", "", "", fact.text, readers
+            )
+            self.evidence.pin(dataclasses.replace(item, rests_on=fact.used))
 
     def _decided(self, cases: Sequence[verdict.Case]) -> tuple[Verdict | None, list[Chunk]]:
         """Return the verdict, and the chunks that decide it; plain work over many rules, for the compute threads."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from ingest.atoms import AtomKind
 from ingest.types import Arm, Chunk, Rule, Ticket
 
 Shape = Literal["answered", "partial", "clarify", "not_found", "unavailable", "chat"]
@@ -75,6 +76,23 @@ class Gazetteer:
         return {**self.facets, "priority": self.priority}
 
 
+Intent = Literal["lookup", "rule", "list", "count", "similar", "compare", "howto", "explain"]
+"""What an answer has to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aspect:
+    """One thing that a question asks."""
+
+    text: str
+    """Standalone, without ticket numbers and customers' names."""
+    intent: Intent = "lookup"
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Facet to the values of it that it names."""
+    expects: frozenset[AtomKind] = frozenset()
+    """Kinds of value that answer it: money for "how much", a duration for "how long"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """Which way a question went, and why."""
@@ -124,6 +142,8 @@ class EvidenceItem:
     """For a table: words that restrict the question and that no filter of the table uses."""
     derived: tuple[str, ...] = ()
     """For a computed value: the formula's inputs as they stand in other items."""
+    rests_on: tuple[str, ...] = ()
+    """For a computed value: ids of the items that it rests on."""
     hop: int = 1
     query: str = ""
 

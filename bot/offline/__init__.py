@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import partial
 from typing import Any
 
-from bot.filters import only_counts
+from bot.filters import only_counts, whole_codes
+from bot.facts.deciding import Deciding
 from bot.gate import RECORD, asks
 from bot.offline.plan import plan
-from bot.offline.quote import ASKING, best_lines, enough, quoted
 from bot.offline.rows import fields_of, resolved, table
+from bot.quote import ASKING, decides, line, quote
 from bot.tools import Run
 from bot.types import Budget, EvidenceItem, Gazetteer, Message, Reply, Tool, ToolCall
-from ingest.embed import Embedder
-from ingest.words import mentions, stems, words
+from ingest.words import stems, words
 
 __all__ = ["MOST_CALLS", "NOTE", "OfflineModel", "plan"]
 
@@ -36,10 +37,10 @@ class OfflineModel:
     note = NOTE
 
     def __init__(
-        self, embedder: Embedder, names: Callable[[], Gazetteer], compute: Run | None = None
+        self, deciding: Deciding, names: Callable[[], Gazetteer], compute: Run | None = None
     ) -> None:
-        """Answer with `embedder`; `compute` runs the work off the event loop, which is held where there is none."""
-        self._embedder = embedder
+        """Answer with what is `deciding`; `compute` runs the work off the event loop, which is held where there is none."""
+        self._deciding = deciding
         self._names = names
         self._compute = compute
 
@@ -83,11 +84,15 @@ class OfflineModel:
         # A link from a text is not one of our sources' addresses; it may lead anywhere.
         return Reply(
             re.sub(
-                r"https?://[^\s”\])]+", "(link left out)", self._compose(asked.text, asked.evidence, names)
+                r"https?://[^\s”\])]+",
+                "(link left out)",
+                self._compose(asked.text, asked.evidence, names, asked.now.date()),
             )
         )
 
-    def _compose(self, text: str, evidence: Sequence[EvidenceItem], names: Gazetteer) -> str:
+    def _compose(
+        self, text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: date
+    ) -> str:
         """Answer from the evidence by quoting, or say nothing."""
         wanted = asks(text)
         tables = [item for item in evidence if item.kind == "table"]
@@ -105,8 +110,8 @@ class OfflineModel:
         elif len(rows) > 1 and not tables:
             parts += [resolved(item) for item in rows]
         elif rows and not tables:
-            quotes = self._of_its_kind(text, rows[0], docs, names)
-            parts += fields_of(rows[0], text, wanted, short=bool(quotes)) + quotes
+            quotes = self._of_its_kind(text, rows[0], evidence, names, today)
+            parts += quotes + fields_of(rows[0], text, wanted, short=bool(quotes))
             if quotes:
                 return "\n".join(parts)
         if parts and (only_counts(text) or not ("rule" in wanted or "compare" in wanted)):
@@ -115,29 +120,38 @@ class OfflineModel:
             text,
             [word for item in rows if item.ticket for word in (item.ticket.number, item.ticket.customer)],
         )
-        lines = best_lines(self._embedder, bare, docs, names)
-        if not lines or not enough(bare, lines, docs):
-            return "\n".join(parts)
-        return "\n".join([*parts, *(quoted(line) for line in lines)])
+        return "\n".join([*parts, *self._quoted(bare, docs, names, today)])
 
     def _of_its_kind(
-        self, text: str, row: EvidenceItem, docs: Sequence[EvidenceItem], names: Gazetteer
+        self, text: str, row: EvidenceItem, evidence: Sequence[EvidenceItem], names: Gazetteer, today: date
     ) -> list[str]:
-        """Quote what the documents say for the ticket's kind of case: nothing that is about another plan."""
+        """Say what code computed for the ticket, and quote what the documents say for its kind of case."""
         if row.ticket is None:
             return []
         bare = _without(text, [row.ticket.number, row.ticket.customer])
-        facts = {name: value for name, value in row.facets.items() if value}
-
-        def of_its_kind(item: EvidenceItem, line: str) -> bool:
-            said = {name: mentions(f"{item.title} {line}", names.facets.get(name, ())) for name in facts}
-            return all(not said[name] or value in said[name] for name, value in facts.items())
-
-        scoped = f"{bare} {' '.join(facts.values())}"
-        lines = best_lines(self._embedder, scoped, docs, names, of_its_kind)
-        if not set(stems(bare)) - RECORD - ASKING or not lines or not enough(bare, lines, docs):
+        if not set(stems(bare)) - RECORD - ASKING:
             return []
-        return [quoted(line) for line in lines]
+        numbers = {item.id: item.n for item in evidence}
+        computed = [
+            f"{item.text} {''.join(f'[{numbers[id_]}]' for id_ in (*item.rests_on, item.id) if id_ in numbers)}"
+            for item in evidence
+            if item.kind == "computed" and item.rests_on
+        ]
+        return computed + self._quoted(bare, evidence, names, today)
+
+    def _quoted(
+        self, bare: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: date
+    ) -> list[str]:
+        """Quote the units that decide; nothing where they do not."""
+        aspect = self._deciding.aspect(bare, names)
+        found = self._deciding.units(aspect, evidence, names, today)
+        codes = whole_codes(bare)
+        best = quote(aspect, found, asked=codes)
+        case = any(item.ticket is not None for item in evidence)
+        if not best or not (case or decides(bare, best, found, codes, compares=aspect.intent == "compare")):
+            return []
+        numbers = {item.id: item.n for item in evidence}
+        return [line(one, numbers[one.chunk.id]) for one in best]
 
 
 def _without(text: str, names: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import re
 
 from bot.filters.actions import tells_of
 from bot.gate import STATE
-from bot.offline.quote import ORDERS
+from bot.quote import ORDERS
 from bot.types import EvidenceItem
 from bot.verdict.case import DEMANDS
 from ingest.blocks import sentences

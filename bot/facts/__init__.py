@@ -1,0 +1,1 @@
+"""Facts: what code computes from evidence for a case, and which units of the evidence decide."""
