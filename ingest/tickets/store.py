@@ -30,7 +30,7 @@ from ingest.tickets.imported import Imported, ImportReport, batches
 from ingest.tickets.mapped import Mapped
 from ingest.tickets.names import Known, ordered
 from ingest.tickets.numbers import Mention
-from ingest.tickets.personal import by_name, by_values
+from ingest.tickets.personal import by_values
 from ingest.tickets.rows import decode
 from ingest.tickets.shape import STRANGE, Shape, dated
 from ingest.tickets.table import CONTROL
@@ -136,11 +136,11 @@ class TicketStore:
             return (*self._held.warnings(connection, self._shape), *self._shown_personal(connection))
 
     def _shown_personal(self, connection: Connection) -> Iterator[str]:
-        """Name the columns that look personal and are shown, since the settings name them as facets."""
+        """Name the columns that hold what reaches somebody and are shown, since the settings name them as facets."""
         for name, column in self._given.facets.items():
             cell = self._shape.rows.c[self._shape.facet(name)]
             values = connection.execute(select(cell).where(cell != "").limit(_SAMPLE)).scalars().all()
-            if reason := by_name(column) or by_values(values):
+            if reason := by_values(values):
                 yield (
                     f"column {column!r} looks personal ({reason}) and is shown, as [tickets.facets] names it; take it out "
                     "there, and name it in tickets.personal, to have it kept out"
