@@ -294,12 +294,13 @@ class Desk:
         tickets = self._tickets()
         # How many tickets are searched is a setting; their table stays.
         may_shrink = {tickets[0].name, *(root.name for root in wanted if allow_removal)}
-        questions = self._golden()
+        named_questions = self._golden()
         recall: dict[str, float] = {}
         compared = False
 
-        def verify(generation: Generation) -> None:
+        def verify(generation: Generation, withheld: Collection[str]) -> None:
             nonlocal compared
+            questions = golden.without(named_questions, withheld)
             recall.update(self._recalls(questions, generation))
             held = [generation.revisions]
             try:
@@ -325,13 +326,16 @@ class Desk:
         roots.write(self._roots_file, kept)
         return Rebuilt(reports, recall, compared)
 
-    def golden_recall(self) -> dict[str, float]:
+    def golden_recall(self, withheld: Collection[str] = ()) -> dict[str, float]:
         """Return the recall of each golden question in the live index; nothing without golden questions."""
-        return self._recalls(self.golden_questions(), self.index)
+        return self._recalls(self.golden_questions(withheld), self.index)
 
-    def golden_questions(self) -> Sequence[golden.Golden]:
-        """Return the golden questions; raises ConfigError where one names a document that is not in the live index."""
-        questions = self._golden()
+    def golden_questions(self, withheld: Collection[str] = ()) -> Sequence[golden.Golden]:
+        """Return the golden questions about other documents than those `withheld`.
+
+        Raises ConfigError where one names a document that is not in the live index.
+        """
+        questions = golden.without(self._golden(), withheld)
         golden.refuse_unknown(questions, self.index.revisions)
         return questions
 

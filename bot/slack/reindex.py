@@ -344,17 +344,22 @@ def late_said(plan: Plan, latest: Run | None) -> str:
 
 
 def told(run: Run) -> str:
-    """Return how a run ended: counts, skipped documents and duration, or the failure with its next step."""
+    """Return how a run ended: counts, documents that were skipped or kept out, and duration, or the failure with its next step."""
     report = run.report
     counts = ", ".join(
         f"{report[name]} {name}" for name in ("added", "changed", "removed", "unchanged") if name in report
     )
-    skipped = [f"- {one['uri']}: {one['reason']}" for one in report.get("skipped", ())]
+    named = {
+        title: [f"- {one['uri']}: {one['reason']}" for one in report.get(key, ())]
+        for title, key in (("Skipped", "skipped"), ("Kept out", "withheld"))
+    }
     match run.state:
         case "complete" if run.kind == "rollback":
             lines = [f"The index was rolled back to {report.get('generation', 'an earlier one')}."]
         case "complete":
-            lines = [f"The index run is done after {run.seconds:.0f} s: {counts}, {len(skipped)} skipped."]
+            lines = [
+                f"The index run is done after {run.seconds:.0f} s: {counts}, {len(named['Skipped'])} skipped."
+            ]
         case "cancelled":
             lines = [
                 f"The index run did not end: {run.failure}.",
@@ -372,7 +377,8 @@ def told(run: Run) -> str:
                 )
                 + ", and send `/twohop reindex` again.",
             ]
-    if skipped:
-        more = len(skipped) - _SHOWN_SKIPS
-        lines += ["Skipped:", *skipped[:_SHOWN_SKIPS], *([f"and {more} more"] if more > 0 else [])]
+    for title, those in named.items():
+        if those:
+            more = len(those) - _SHOWN_SKIPS
+            lines += [f"{title}:", *those[:_SHOWN_SKIPS], *([f"and {more} more"] if more > 0 else [])]
     return "\n".join(lines)

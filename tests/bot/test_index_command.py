@@ -371,8 +371,8 @@ def test_front_matter_that_is_misspelt_is_named_and_never_opens_a_document(desk_
     (desk_folder / "docs" / "odd.md").write_text("---\nauthorty: terms\n---\n\nOdd text.\n", "utf-8")
     (desk_folder / "docs" / "secret.md").write_text("---\nraeders: [legal]\n---\n\nSecret text.\n", "utf-8")
     found = reported(run("--json"))
-    skipped = {one["uri"]: one["reason"] for one in found["skipped"]}
-    assert "'raeders' looks like 'readers' misspelt" in skipped["docs:secret.md"]
+    withheld = {one["uri"]: one["reason"] for one in found["withheld"]}
+    assert "'raeders' looks like 'readers' misspelt" in withheld["docs:secret.md"]
     assert found["sources"]["docs"]["added"] == 2
     (note,) = found["notes"]
     assert "docs:odd.md: front matter key 'authorty' means nothing here; is it 'authority'?" in note
@@ -599,6 +599,44 @@ def test_an_index_of_another_identity_is_measured_against_what_was_recorded(
     (golden / "docs" / "refunds.md").write_text("# Please log in\n\nYour session is over.\n", "utf-8")
     (said,) = reported(run("--rebuild", "--json"))["failures"]
     assert "recall fell from 1.000 to 0.667" in said
+
+
+def test_a_golden_question_about_a_page_that_becomes_a_draft_is_not_asked_and_refuses_nothing(
+    golden: Path,
+) -> None:
+    page = golden / "docs" / "refunds.md"
+    page.write_text(f"---\ndraft: true\n---\n{page.read_text('utf-8')}", "utf-8")
+    found = reported(run("--rebuild", "--json"))
+    assert (found["ok"], found["golden"]) == (True, {"e": 1.0, "s": 1.0})
+    assert [one["uri"] for one in found["withheld"]] == ["docs:refunds.md"]
+    again = reported(run("--json"))
+    assert (again["ok"], again["notes"]) == (True, [])
+
+
+def test_a_draft_is_not_answered_from_and_the_run_says_how_to_publish_it(
+    desk_folder: Path, embedder: SentenceTransformerEmbedder
+) -> None:
+    page = desk_folder / "docs" / "returns.md"
+    text = page.read_text("utf-8")
+    run("--json")
+
+    def found() -> set[str]:
+        with closing(build(settings(desk_folder), embedder)) as desk:
+            return {one.uri for one in desk.index.documents(Where(frozenset({"members"})))}
+
+    assert found() == {"docs:returns.md"}
+    page.write_text(f"+++\ndraft = true\n+++\n{text}", "utf-8")
+    assert "would be 0 added, 0 changed, 1 removed" in run("--dry-run").stdout
+    said = run().stdout
+    assert "docs: 0 added, 0 changed, 1 removed, 1 skipped, 0 unchanged" in said
+    assert (
+        "kept out docs:returns.md: draft: true says that it is not published; write draft: false"
+        in " ".join(said.split())
+    )
+    assert found() == set()
+    page.write_text(f"+++\ndraft = false\n+++\n{text}", "utf-8")
+    assert reported(run("--json"))["added"] == 1
+    assert found() == {"docs:returns.md"}
 
 
 def test_golden_questions_that_were_never_asked_are_said_to_be_compared_with_nothing(
