@@ -29,7 +29,7 @@ from bot.types import Answer, Asker, ChatModel, Gazetteer, Limits, Mode, Questio
 from bot.unread import Unread
 from ingest.chunk import CHUNKER_VERSION
 from ingest.dates import Calendar
-from ingest.embed import Embedder, SentenceTransformerEmbedder
+from ingest.embed import Embedder, embedder_for
 from ingest.errors import ConfigError, IndexAway, IndexingError
 from ingest.index import Generation, GenerationInfo, SearchIndex
 from ingest.index.sqlite import SqliteIndex, identity
@@ -102,7 +102,7 @@ class Desk:
         self.settings = settings
         self.chat = chat_model(settings) if model is None else None
         self.zone = ZoneInfo(settings.calendar.zone)
-        self.embedder = embedder or SentenceTransformerEmbedder(settings.embedding)
+        self.embedder = embedder or embedder_for(settings.embedding)
         data = settings.data
         self.store = Store(settings.database_url or f"sqlite:///{data / 'state.db'}")
         self.tickets = ticket_store(settings, may_be_away="tickets" in may_be_away)
@@ -298,12 +298,13 @@ class Desk:
         tickets = self._tickets()
         # How many tickets are searched is a setting; their table stays.
         may_shrink = {tickets[0].name, *(root.name for root in wanted if allow_removal)}
-        questions = self._golden()
+        named_questions = self._golden()
         recall: dict[str, float] = {}
         compared = False
 
-        def verify(generation: Generation) -> None:
+        def verify(generation: Generation, withheld: Collection[str]) -> None:
             nonlocal compared
+            questions = golden.without(named_questions, withheld)
             recall.update(self._recalls(questions, generation))
             held = [generation.revisions]
             try:
@@ -329,13 +330,16 @@ class Desk:
         roots.write(self._roots_file, kept)
         return Rebuilt(reports, recall, compared)
 
-    def golden_recall(self) -> dict[str, float]:
+    def golden_recall(self, withheld: Collection[str] = ()) -> dict[str, float]:
         """Return the recall of each golden question in the live index; nothing without golden questions."""
-        return self._recalls(self.golden_questions(), self.index)
+        return self._recalls(self.golden_questions(withheld), self.index)
 
-    def golden_questions(self) -> Sequence[golden.Golden]:
-        """Return the golden questions; raises ConfigError where one names a document that is not in the live index."""
-        questions = self._golden()
+    def golden_questions(self, withheld: Collection[str] = ()) -> Sequence[golden.Golden]:
+        """Return the golden questions about other documents than those `withheld`.
+
+        Raises ConfigError where one names a document that is not in the live index.
+        """
+        questions = golden.without(self._golden(), withheld)
         golden.refuse_unknown(questions, self.index.revisions)
         return questions
 
@@ -509,9 +513,7 @@ def ticket_store(settings: Settings, *, may_be_away: bool = False) -> TicketStor
 def generations(settings: Settings) -> tuple[GenerationInfo, ...]:
     """Return the generations of the index, newest first; nothing where nothing is indexed."""
     if settings.index == "elastic":
-        with search_index(
-            settings, SentenceTransformerEmbedder(settings.embedding), for_rebuild=True
-        ) as held:
+        with search_index(settings, embedder_for(settings.embedding), for_rebuild=True) as held:
             return held.generations()
     # Loads no model: whose generation it is does not matter here.
     folder = settings.data / "index"

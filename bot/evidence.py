@@ -10,7 +10,7 @@ from datetime import datetime
 from bot.types import EvidenceItem
 from ingest.config import TicketSettings
 from ingest.dates import format_date
-from ingest.types import Chunk, Hit, Ticket
+from ingest.types import EMPTY, Chunk, Hit, Ticket
 
 RRF_K = 60
 
@@ -102,7 +102,7 @@ def from_ticket(ticket: Ticket, label: str) -> EvidenceItem:
         text=ticket_text(ticket, label),
         readers=ticket.readers,
         facets=ticket.facets,
-        ticket=ticket,
+        ticket=dataclasses.replace(ticket, personal=EMPTY),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from bot.evidence import Evidence
 from bot.types import Route
-from ingest.atoms import codes
+from ingest.atoms import UNITS, codes
 from ingest.words import mentions, stems, words
 
 Meta = Literal["prompt", "greeting", "thanks", "help", "sources", "summary", "goodbye", "about"]
@@ -228,19 +228,40 @@ TIMED = re.compile(
 """Words that ask whether something was in time."""
 
 
+_COUNTING = (["how", "many"], ["number", "of"])
+_BETWEEN = 5
+"""Words behind "how many" among which what is counted stands."""
 _HAPPENED = re.compile(
     r"^(?:and |so |but )?when (?:did|was|were)\b(?!.*\b(?:expired?|ended?|clos(?:e|ing)|laps(?:e|ed)|due|run out|last|latest)\b)"
 )
 """When something took place: the record says, no rule does."""
 
 
+def measured(text: str) -> str:
+    """Return the words with "how long" for a number of units of time, which counts neither tickets nor people.
+
+    What is counted is the first plural behind "how many": of "how many more business days do customers have" the days,
+    of "how many customers have 30 days" the customers.
+    """
+    said = list(words(text))
+    for at in reversed(range(len(said))):
+        behind = 1 if said[at] in ("cuantos", "cuantas") else 2 if said[at : at + 2] in _COUNTING else 0
+        counted = said[at + behind : at + behind + _BETWEEN] if behind else []
+        plural = next((i for i, word in enumerate(counted) if word[-1:] == "s" != word[-2:-1]), None)
+        if plural is not None and counted[plural] in UNITS:
+            said[at : at + behind + plural + 1] = ["how", "long"]
+    return " ".join(said)
+
+
 def asks(text: str) -> frozenset[Ask]:
     """Return what kinds of thing the words ask for; none is common and means a look-up in the documents."""
-    plain = " ".join(words(text))
-    found = frozenset(ask for ask, pattern in _ASKS.items() if pattern.search(plain))
-    if _LISTED.search(plain):
+    plain, counted = " ".join(words(text)), measured(text)
+    found = frozenset(
+        ask for ask, pattern in _ASKS.items() if pattern.search(counted if ask == "aggregate" else plain)
+    )
+    if _LISTED.search(counted):
         found |= {"aggregate"}
-    elif found & {"compare", "rule"} and not _ASKS["aggregate"].search(_OBJECT.sub(" ", plain)):
+    elif found & {"compare", "rule"} and not _ASKS["aggregate"].search(_OBJECT.sub(" ", counted)):
         found -= {"aggregate"}
     if _MET.search(plain):
         by_code = codes(text) and not _ITS_PROBLEM.search(plain)

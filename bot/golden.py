@@ -89,6 +89,15 @@ def _why(error: ValidationError) -> str:
     return f"{where}: {first['msg']}" if where else first["msg"]
 
 
+def without(questions: Sequence[Golden], withheld: Collection[str]) -> tuple[Golden, ...]:
+    """Return the questions without the documents that must not be shown, and without those that have no other."""
+    left = (
+        question.model_copy(update={"sources": [uri for uri in question.sources if uri not in withheld]})
+        for question in questions
+    )
+    return tuple(question for question in left if question.sources)
+
+
 def refuse_unknown(questions: Sequence[Golden], *held: Callable[[str], Collection[str]]) -> None:
     """Raise ConfigError naming the documents of questions that none of the indexes holds.
 

@@ -106,7 +106,7 @@ class Outcome:
         """
         sources = {
             report.source: {
-                **{name: len(getattr(report, name)) for name in (*_COUNTS, "skipped")},
+                **{name: len(getattr(report, name)) for name in (*_COUNTS, "skipped", "withheld")},
                 "complete": report.complete and not (report.source == TicketSource.name and self.unimported),
                 "embedded": report.embedded,
                 "embedding_seconds": round(report.embedding_seconds, 3),
@@ -124,6 +124,9 @@ class Outcome:
             "ok": not self.failed,
             **{name: sum(int(counts[name]) for counts in sources.values()) for name in _COUNTS},
             "skipped": [{"uri": uri, "reason": reason} for uri, reason in skipped],
+            "withheld": [
+                {"uri": uri, "reason": reason} for report in self.synced for uri, reason in report.withheld
+            ],
             "failures": list(self.failed),
             "notes": [*self.notes, *(note for report in self.synced for note in report.noted())],
             "seconds": round(self.seconds, 3),
@@ -200,11 +203,12 @@ def carry_out(desk: Desk, order: Order, watch: Watch, history: Sequence[Run] = (
                 synced.append(desk.sync_tickets(watch))
             if desk.settings.sync.golden:
                 watch.stage("asking the golden questions")
+                withheld = {uri for report in synced for uri, _ in report.withheld}
                 try:
                     if earlier:
-                        desk.golden_questions()
+                        desk.golden_questions(withheld)
                     else:
-                        recall, compared = desk.golden_recall(), False
+                        recall, compared = desk.golden_recall(withheld), False
                 except (ConfigError, IndexingError) as error:
                     # They guard a rebuild; documents are to be read again all the same.
                     notes.append(f"{error}; until then a rebuild is refused")

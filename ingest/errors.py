@@ -5,6 +5,7 @@ TwohopError                 everything a person can mend; the text names the val
 │   └── DatabaseAway        the ticket database does not answer at the start; its settings may be right
 ├── SourceError             a source could not be listed or a document could not be read
 │   └── UnreadableDocument  one document is skipped by name; the rest is indexed
+│       └── DocumentWithheld    one document must not be shown; what the index held of it leaves
 ├── IndexingError           the index cannot be used or written
 │   ├── IndexAway           its server does not answer, or not yet; its settings may be right
 │   ├── IdentityMismatch    the index was built by another model, chunker or schema
@@ -36,6 +37,10 @@ class SourceError(TwohopError):
 
 class UnreadableDocument(SourceError):
     """One document cannot be read; it is skipped by name and the rest is indexed."""
+
+
+class DocumentWithheld(UnreadableDocument):
+    """One document must not be shown: it is not published, or nobody can tell who may read it; it leaves the index."""
 
 
 class IndexingError(TwohopError):

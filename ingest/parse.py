@@ -13,22 +13,20 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Protocol, TypeVar
 
-import yaml
 from markdown_it import MarkdownIt
 
 from ingest.config import SourceSettings
-from ingest.errors import UnreadableDocument
+from ingest.errors import DocumentWithheld, UnreadableDocument
+from ingest.front_matter import publication, split, vocabulary
 from ingest.html import to_markdown
 from ingest.markdown import clean, inline_text, one_line, plain
 from ingest.types import AUTHORITY, EMPTY, MEMBERS, Authority, Document
 
-PARSER_VERSION = "3"
+PARSER_VERSION = "4"
 """Part of every revision: documents are read again when the way of reading them changes."""
 
 T = TypeVar("T")
 
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_FIRST_KEY = re.compile(r"---[ \t]*\n((?:[ \t]*(?:#[^\n]*)?\n)*)([A-Za-z_][\w -]*):(?:[ \t\n]|\Z)")
 _COMMENT = re.compile(
     r"(?P<code>^[ >]*(?P<fence>`{3,}|~{3,}).*?(?:^[ >]*(?P=fence)|\Z)"
     r"|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)(?P=ticks)(?!`))"
@@ -47,15 +45,6 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "language": ("language", "lang"),
 }
 """Front matter keys that mean something here, with their other spellings."""
-_OTHERS = frozenset(
-    """tag tags category categories keywords layout author authors date slug description summary weight draft published
-    publish publishdate updated lastmod last_modified modified created permalink url aliases alias id type template image
-    images thumbnail cover sidebar sidebar_label sidebar_position sidebar_title nav_order nav_title nav_exclude parent
-    grand_parent has_children has_toc toc menu order index hide icon header headers footer render version status subtitle
-    excerpt series redirect_from redirect_to robots seo noindex comments share cssclass cssclasses hide_title
-    pagination_prev pagination_next custom_edit_url outline head hero features editlink locale""".split()
-)
-"""Keys of other tools, which mean nothing here and are no mistake."""
 _NEAR = 0.75
 """How alike two keys are (0 to 1, as difflib counts) when one may be the other misspelt."""
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[-_][A-Za-z0-9]+)*")
@@ -112,7 +101,8 @@ class Raw(Protocol):
 def to_document(raw: Raw, settings: SourceSettings, source: str) -> Document:
     """Read one document: front matter first, then the path globs of the settings, then the defaults.
 
-    Raises UnreadableDocument when it has no text or its front matter cannot be used.
+    Raises UnreadableDocument when it has no text or its front matter cannot be used, and DocumentWithheld when it is not
+    published or nobody can tell who may read it.
     """
     parsed = parse(raw.content, raw.media_type, raw.path)
     meta = metadata(parsed.meta, raw.path)
@@ -142,10 +132,12 @@ def parse(content: bytes, media_type: str, name: str) -> Parsed:
     """Return title, Markdown and front matter of `text/markdown`, `text/plain` or `text/html` bytes.
 
     `name` is the path: it titles a document without a title and stands in messages.
-    Raises UnreadableDocument when the bytes are not text, hold no text, or the front matter is malformed.
+    Raises UnreadableDocument when the bytes are not text or hold no text, and DocumentWithheld when the document is not
+    published or its front matter is malformed.
     """
-    text = clean(decode(content, name))
-    meta, text = _split_front_matter(text, name)
+    meta, text = split(clean(decode(content, name)), name, _is_ours)
+    if unpublished := publication(meta, name)[0]:
+        raise DocumentWithheld(unpublished)
     if media_type == "text/markdown":
         text, title = _COMMENT.sub(lambda found: found["code"] or "", text), ""
     elif media_type == "text/plain":
@@ -175,10 +167,11 @@ def metadata(meta: Mapping[str, object], name: str) -> DocumentMeta:
     Raises UnreadableDocument naming key, value and what is allowed. A key that may be `readers` misspelt is refused, as
     the document would be everybody's; other keys that nobody knows are noted.
     """
-    unknown = [key for key in meta if key not in _OURS | _OTHERS]
+    others = vocabulary().others | vocabulary().publication
+    unknown = [key for key in meta if key not in _OURS | others]
     for key in unknown:
         if _near(key, _KEYS["readers"]):
-            raise UnreadableDocument(
+            raise DocumentWithheld(
                 f"{name!r}: front matter key {key!r} looks like 'readers' misspelt; write readers if it says who may "
                 "read this, otherwise give it another name"
             )
@@ -204,7 +197,7 @@ def metadata(meta: Mapping[str, object], name: str) -> DocumentMeta:
         facets=_facets(value_of("facets"), name),
         link=_link(value_of("link"), name),
         language=_language(value_of("language"), name),
-        notes=tuple(map(_note, unknown)),
+        notes=(*map(_note, unknown), *publication(meta, name)[1]),
     )
 
 
@@ -256,48 +249,13 @@ def guess_authority(path: str, title: str) -> Authority:
     return next((authority for pattern, authority in _GUESSES if pattern.search(words)), "help")
 
 
-def _split_front_matter(text: str, name: str) -> tuple[Mapping[str, object], str]:
-    text = text.lstrip("\n")
-    block = _FRONT_MATTER.match(text)
-    first = _FIRST_KEY.match(text)
-    ours = first is not None and _is_ours(_normal_key(first[2]))
-    if not block:
-        if ours:
-            raise UnreadableDocument(f"{name!r}: front matter is never closed; add a line with --- after it")
-        return {}, text
-    # A rule is followed by a blank line or by prose, front matter by a key; a key of ours settles it.
-    meant = ours or (first is not None and not first[1].startswith("\n"))
-    try:
-        # BaseLoader keeps scalars as written: a version 1.10 stays "1.10" and a country NO stays "NO".
-        data = yaml.BaseLoader(block[1]).get_single_data()
-    except (yaml.YAMLError, RecursionError) as error:
-        if not meant:
-            return {}, text
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 2 if mark else 1
-        problem = getattr(error, "problem", None) or type(error).__name__
-        raise UnreadableDocument(
-            f"{name!r}: front matter is malformed at line {line} ({problem}); mend it or remove it"
-        ) from error
-    if not isinstance(data, dict):
-        return {}, text if block[1].strip() else text[block.end() :]
-    meta = {_normal_key(str(key)): value for key, value in data.items()}
-    if not meant and not any(map(_is_ours, meta)):
-        return {}, text
-    return meta, text[block.end() :]
-
-
-def _normal_key(key: str) -> str:
-    return key.strip().casefold().replace("-", "_").replace(" ", "_")
-
-
 def _near(key: str, others: Iterable[str]) -> str:
     """Return the one of the others that a key may be misspelt; empty where it is none."""
     return next(iter(get_close_matches(key, others, 1, _NEAR)), "")
 
 
 def _is_ours(key: str) -> bool:
-    return key in _OURS or (key not in _OTHERS and bool(_near(key, _KEYS["readers"])))
+    return key in _OURS or (key not in vocabulary().others and bool(_near(key, _KEYS["readers"])))
 
 
 def _note(key: str) -> str:
@@ -306,9 +264,8 @@ def _note(key: str) -> str:
 
 
 def _bad(name: str, key: str, value: object, allowed: str) -> UnreadableDocument:
-    return UnreadableDocument(
-        f"{name!r}: front matter {key}: {reprlib.repr(value)} cannot be used; {allowed}"
-    )
+    refused = DocumentWithheld if key in _KEYS["readers"] else UnreadableDocument
+    return refused(f"{name!r}: front matter {key}: {reprlib.repr(value)} cannot be used; {allowed}")
 
 
 def _readers(value: object, name: str) -> frozenset[str] | None:

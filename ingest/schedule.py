@@ -11,14 +11,15 @@ import os
 import random
 import re
 import signal
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.cron import CronTrigger
-from apscheduler.triggers.interval import IntervalTrigger
 
 from ingest.errors import ConfigError
 
@@ -43,10 +44,12 @@ _DRAIN_SECONDS = 2.0
 _JITTER = 0.1
 """Longest random delay of a run as a share of its interval."""
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_LOOKING_BACK = tuple(
-    timedelta(hours=hours) for hours in (0.01, 1, 25, 24 * 8, 24 * 32, 24 * 367, 24 * 366 * 5)
-)
-"""How far before now the latest due moment is looked for, a little at first: a cron line only tells the next one."""
+_LOOKING_BACK = timedelta(days=366 * 5)
+"""How far before now the latest due moment is looked for."""
+_TICK = timedelta(microseconds=1)
+"""The least time between two moments."""
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+"""What intervals count from, in every process alike."""
 
 _log = logging.getLogger(__name__)
 
@@ -209,7 +212,9 @@ class Schedule:
 
     Intervals count from the same moment in every process, so that all of them name a run alike: its slot is the plan and
     the moment that it was due. One run is late at most once: missed moments are made up by a single run, and one that
-    comes while its plan runs is left out. Cron lines are read in `zone`. Raises ConfigError for a plan that is none.
+    comes while its plan runs is left out. Cron lines are read by the clocks of `zone` as cron reads them: a plan for
+    certain hours is due once where clocks are put back, and at the change where they skip its time; a plan for every
+    hour is due by the time that passes. Raises ConfigError for a plan that is none.
     """
 
     def __init__(
@@ -236,26 +241,32 @@ class Schedule:
         """Return the plans."""
         return tuple(self._due)
 
+    def due(self, plan: Plan) -> datetime | None:
+        """Return the next moment, in UTC, at which a plan is due; None where it never is."""
+        return self._due[plan].get_next_fire_time(None, self._now().astimezone(UTC) + _TICK)
+
     def period_seconds(self, plan: Plan) -> float:
         """Return the time between the next two moments at which a plan is due."""
-        trigger = self._due[plan]
-        first = trigger.get_next_fire_time(None, self._now())
-        second = trigger.get_next_fire_time(first, first + timedelta(microseconds=1)) if first else None
-        return float((second - first).total_seconds()) if second else math.inf
+        first = self.due(plan)
+        second = self._due[plan].get_next_fire_time(None, first + _TICK) if first else None
+        return (second - first).total_seconds() if first and second else math.inf
 
     def slot(self, plan: Plan) -> str:
-        """Return the name of the latest moment at which a plan was due."""
-        now = self._now()
+        """Return the name of the latest moment at which a plan was due.
+
+        A trigger only tells the next one. The later it is asked, the later that is, so that halving the time looked back
+        on finds it in some fifty steps, however often the plan is due.
+        """
+        now = self._now().astimezone(UTC)
         trigger = self._due[plan]
-        found: datetime | None = None
-        for back in _LOOKING_BACK:
-            moment = trigger.get_next_fire_time(None, now - back)
-            while moment is not None and moment <= now:
-                found = moment
-                moment = trigger.get_next_fire_time(moment, moment + timedelta(microseconds=1))
-            if found is not None:
-                break
-        return f"{plan.name}@{found.astimezone(UTC).isoformat() if found else 'never'}"
+
+        def is_over(ago: int) -> bool:
+            found = trigger.get_next_fire_time(None, now - ago * _TICK)
+            return found is not None and found <= now
+
+        ago = bisect_left(range(_LOOKING_BACK // _TICK), True, key=is_over)
+        found = trigger.get_next_fire_time(None, now - ago * _TICK)
+        return f"{plan.name}@{found.isoformat() if found and found <= now else 'never'}"
 
     def start(self, at_once: Collection[Plan] = ()) -> None:
         """Start the plans on the running loop; those `at_once` run now for the moment that was missed last."""
@@ -299,7 +310,7 @@ class Schedule:
                 "no index run of %s is started: the last one is under way since %s; the next one is due at %s",
                 "the sources" if plan.name == EVERYTHING else repr(plan.name),
                 self._clock(self._began[plan]),
-                self._clock(self._due[plan].get_next_fire_time(None, self._now())),
+                self._clock(self.due(plan)),
             )
         elif not self._stopped:
             self._begin(plan, spread)
@@ -331,19 +342,81 @@ class Schedule:
             _log.error("the index run failed after %.1f s: %s", run.seconds, run.reason)
 
 
+class _Every(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types.
+    """Due each time that `step` has passed since 2000."""
+
+    def __init__(self, step: timedelta) -> None:
+        self._step = step
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """Return the first due moment after `previous`, or at or after `now` where that is None."""
+        start = previous.astimezone(UTC) + _TICK if previous else now.astimezone(UTC)
+        return _EPOCH + -((_EPOCH - start) // self._step) * self._step
+
+
+class _Cron(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types.
+    """Due by a cron line; every moment that goes in or out is in UTC, where time never repeats itself."""
+
+    def __init__(self, line: str, zone: tzinfo) -> None:
+        self._line = line
+        self._zone = zone
+        self._elapsing = line.split()[1] == "*"
+        # A calendar without changes of clock lists what the clock on the wall shows.
+        self._cron = CronTrigger.from_crontab(line, timezone=zone if self._elapsing else UTC)
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime | None:
+        """Return the first due moment after `previous`, or at or after `now` where that is None.
+
+        Raises:
+            RuntimeError: the line's moments do not advance.
+        """
+        after = previous.astimezone(UTC) if previous else now.astimezone(UTC) - _TICK
+        if self._elapsing:
+            found: datetime | None = self._cron.get_next_fire_time(None, after + _TICK)
+            return self._advanced(found and found.astimezone(UTC), after)
+        wall = after.astimezone(self._zone).replace(tzinfo=UTC)
+        while following := self._advanced(self._cron.get_next_fire_time(None, wall + _TICK), wall):
+            # While an hour comes again, what is due in it is over; that is a day long at most.
+            if (moment := _moment(following, self._zone)) > after:
+                return moment
+            wall = following
+        return None
+
+    def _advanced(self, found: datetime | None, before: datetime) -> datetime | None:
+        if found is not None and found <= before:
+            raise RuntimeError(f"the cron line {self._line!r} does not advance after {before}")
+        return found
+
+
+def _moment(wall: datetime, zone: tzinfo) -> datetime:
+    """Return when clocks first show what `wall` says, in UTC: where they skip it, when they are put forward."""
+    moment = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if moment.astimezone(zone).replace(tzinfo=UTC) == wall:
+        return moment
+    # Read by the offset before the change it is after the change, and the other way round (PEP 495).
+    offset = moment.astimezone(zone).utcoffset()
+    earliest = wall.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    seconds = bisect_left(
+        range(int((moment - earliest).total_seconds())),
+        True,
+        key=lambda passed: (earliest + timedelta(seconds=passed)).astimezone(zone).utcoffset() == offset,
+    )
+    return earliest + timedelta(seconds=seconds)
+
+
 def check(plans: Iterable[Plan], zone: tzinfo = UTC) -> None:
     """Raise ConfigError for a plan that is none."""
     for plan in plans:
         _trigger(plan, zone)
 
 
-def _trigger(plan: Plan, zone: tzinfo) -> Any:
-    """Return the APScheduler trigger of a plan; raises ConfigError naming it."""
+def _trigger(plan: Plan, zone: tzinfo) -> _Cron | _Every:
+    """Return the trigger of a plan; raises ConfigError naming it."""
     try:
         if len(fields := plan.when.split()) == 5:
             # APScheduler counts weekdays from Monday, cron from Sunday: names mean the same to both.
             fields[4] = re.sub(r"(?<![/\d])[0-7]\b", lambda day: _WEEKDAYS[int(day[0])], fields[4])
-            trigger = CronTrigger.from_crontab(" ".join(fields), timezone=zone)
+            trigger = _Cron(" ".join(fields), zone)
             if trigger.get_next_fire_time(None, datetime.now(UTC)) is None:
                 raise ValueError("it is never due")
             return trigger
@@ -351,11 +424,10 @@ def _trigger(plan: Plan, zone: tzinfo) -> Any:
             minutes = float(plan.when)
         except ValueError as error:
             raise ValueError("it is neither a number nor five fields") from error
-        if not (math.isfinite(minutes) and minutes > 0):
+        # Less than a microsecond is none; what is no number of minutes is no time either.
+        if not (math.isfinite(minutes) and (step := timedelta(minutes=minutes)) > timedelta()):
             raise ValueError("it is not more than 0 minutes")
-        return IntervalTrigger(
-            seconds=minutes * 60, start_date=datetime(2000, 1, 1, tzinfo=UTC), timezone=UTC
-        )
+        return _Every(step)
     except (ValueError, OverflowError) as error:
         raise ConfigError(
             f"{plan.when!r} cannot be scheduled for {plan.name!r} ({error}); write in sync.schedule minutes, such as 15, "

@@ -15,7 +15,14 @@ from ingest.atoms import codes
 from ingest.chunk import chunk
 from ingest.config import ChunkSettings
 from ingest.embed import Embedder
-from ingest.errors import DocumentRefused, IndexingError, ModelError, SourceError, TwohopError
+from ingest.errors import (
+    DocumentRefused,
+    DocumentWithheld,
+    IndexingError,
+    ModelError,
+    SourceError,
+    TwohopError,
+)
 from ingest.index import Generation, SearchIndex, Vectors, Writable
 from ingest.sources import Change, Changed, Complete, Failed, Gone, Source, Unchanged
 from ingest.types import Arm, Chunk, Document, Where
@@ -74,6 +81,8 @@ class SyncReport:
     unchanged: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     """Uri and reason; what the index held of such a document before stays."""
+    withheld: tuple[tuple[str, str], ...] = ()
+    """Uri and reason of what must not be shown, a draft for one; what the index held of it is removed."""
     notes: tuple[tuple[str, str], ...] = ()
     """Uri of a document that was read and what its author should look at."""
     failure: str = ""
@@ -93,7 +102,7 @@ class SyncReport:
         return not self.failure
 
     def summary(self) -> str:
-        """Return what happened in one line, and lines for the failure, for what was skipped and for what to look at."""
+        """Return what happened in one line, and lines for the failure, for what was skipped or kept out and for what to look at."""
         did = "would be " if self.dry_run else ""
         counts = (
             f"{self.source}: {did}{len(self.added)} added, {len(self.changed)} changed, "
@@ -102,8 +111,9 @@ class SyncReport:
         )
         failure = [f"  nothing was removed: {self.failure}"] if self.failure else []
         skipped = [f"  skipped {uri}: {reason}" for uri, reason in self.skipped]
+        withheld = [f"  kept out {uri}: {reason}" for uri, reason in self.withheld]
         noted = [f"  note {note}" for note in self.noted()]
-        return "\n".join([counts, *failure, *_few(skipped), *_few(noted)])
+        return "\n".join([counts, *failure, *_few(skipped), *_few(withheld), *_few(noted)])
 
     def noted(self) -> tuple[str, ...]:
         """Return each note once, with the first of the documents that it is about."""
@@ -142,6 +152,7 @@ class _Run:
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    withheld: dict[str, str] = field(default_factory=dict)
     notes: list[tuple[str, str]] = field(default_factory=list)
     chunks: int = 0
     embedded: int = 0
@@ -219,7 +230,8 @@ def sync(
     """Bring `index` up to date with one source and return what was done.
 
     A document is embedded before anything of it is written, and written in one step with its revision, so that a run
-    that is stopped anywhere is finished by the next one. One that cannot be read, cut or embedded is skipped by name.
+    that is stopped anywhere is finished by the next one. One that cannot be read, cut or embedded is skipped by name, and
+    stays as the index held it; one that must not be shown is kept out by name, and leaves the index.
     Documents leave the index only after the source was listed to its end, and only this source's; a source that came up
     empty, or lost more than half of many documents, keeps them all unless `allow_removal`. A dry run reads and cuts, but
     embeds and writes nothing; `anew` it does so as if nothing were indexed. Raises IndexingError when the index cannot be read or written and ModelError when nothing can be embedded.
@@ -256,6 +268,10 @@ def sync(
                     run.add(document, _cut(document, embedder, chunk_settings))
                 except (IndexingError, ModelError):
                     raise
+                except DocumentWithheld as error:
+                    # It says so itself, so that neither the end of the listing nor how many go is waited for.
+                    run.withheld[uri] = str(error)
+                    run.remove([uri] if uri in run.known else [])
                 except Exception as error:
                     # A parser may fail in any way: one poison document is skipped by name, the others are read.
                     run.skipped[uri] = _reason(error, uri)
@@ -266,11 +282,12 @@ def sync(
             on_progress(len(listed), uri)
     run.write()
     if not failure:
-        leaving = [uri for uri in run.known if uri in gone or uri not in listed]
-        left = len(run.known) - len(leaving) + len(run.added)
-        if _lost(len(run.known), len(leaving), left) and not allow_removal:
+        known = [uri for uri in run.known if uri not in run.withheld]
+        leaving = [uri for uri in known if uri in gone or uri not in listed]
+        left = len(known) - len(leaving) + len(run.added)
+        if _lost(len(known), len(leaving), left) and not allow_removal:
             failure = (
-                f"{len(leaving)} of its {len(run.known)} documents are no longer there; look whether the folder is "
+                f"{len(leaving)} of its {len(known)} documents are no longer there; look whether the folder is "
                 f"mounted, and if they are meant to go, run `twohop index --allow-removal`"
             )
         else:
@@ -285,6 +302,7 @@ def sync(
         removed=tuple(run.removed),
         unchanged=tuple(unchanged),
         skipped=tuple(run.skipped.items()),
+        withheld=tuple(run.withheld.items()),
         notes=tuple(run.notes),
         failure=failure,
         chunks=run.chunks,
@@ -317,7 +335,7 @@ def rebuild(
     chunk_settings: ChunkSettings,
     *,
     now: datetime,
-    verify: Callable[[Generation], None] = lambda _: None,
+    verify: Callable[[Generation, Collection[str]], None] = lambda *_: None,
     watch: Watch = UNWATCHED,
     may_shrink: Collection[str] = (),
     run: str = "",
@@ -326,7 +344,7 @@ def rebuild(
 
     Every source is listed twice, so that what changed while the first listing was embedded is in the new generation too.
     Before the swap it must hold each document that was read, each arm must find what was put into it, and `verify`, which
-    may search it and raises to refuse it, must be content. A source that is not listed to its end, one that lost too
+    may search it, is told what must not be shown and raises to refuse it, must be content. A source that is not listed to its end, one that lost too
     much against the live generation and is not named in `may_shrink`, a refusal or any other error leaves the live
     generation as it is; ours are IndexingErrors. `watch` is asked a last time right before the swap. `run` is the id of
     the index run, if it is one.
@@ -357,9 +375,9 @@ def rebuild(
         for report in joined:
             _check_count(report, generation)
             if report.source not in may_shrink:
-                _refuse(report.source, _shrunk(report.source, index, generation))
+                _refuse(report.source, _shrunk(report, index, generation))
         writer.check()
-        verify(generation)
+        verify(generation, {uri for report in joined for uri, _ in report.withheld})
         watch.stage("swapping")
         generation.publish()
     except BaseException:
@@ -440,15 +458,15 @@ def _refuse(source: str, failure: str) -> None:
         )
 
 
-def _shrunk(source: str, index: SearchIndex, generation: Generation) -> str:
+def _shrunk(report: SyncReport, index: SearchIndex, generation: Generation) -> str:
     """Return why a source looks as if it were not all there, measured against the live generation."""
     try:
-        before = index.revisions(source)
+        before = index.revisions(report.source).keys() - {uri for uri, _ in report.withheld}
     except IndexingError:
         # Of another identity, or damaged: what it held cannot be told.
         return ""
-    after = generation.revisions(source)
-    leaving = len(before.keys() - after.keys())
+    after = generation.revisions(report.source)
+    leaving = len(before - after.keys())
     if not _lost(len(before), leaving, len(after)):
         return ""
     return (

@@ -45,6 +45,7 @@ from bot.filters.phrases import (
     WHOSE,
     bag,
 )
+from bot.gate import measured
 from bot.types import Gazetteer
 from ingest.atoms import NUMBERS, UNITS, codes
 from ingest.words import fold, mentions, stems, words
@@ -333,7 +334,7 @@ class Reader:
             else:
                 self.filters["count_by"] = name
                 self._take([i for i in places if not self._tokens[i].kind], "count_by")
-        how_many = PEOPLE_COUNTED.search(self._folded)
+        how_many = PEOPLE_COUNTED.search(measured(self._folded))
         if how_many and not any(token.text in TICKETS for token in self._tokens):
             self.filters.setdefault("count_by", "customer")
         if "count_by" not in self.filters and WHO_MOST.search(self._folded):

@@ -15,14 +15,15 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.app import Executor
 from bot.config import SyncSettings
+from bot.plans import check_plans, plans_of
 from bot.slack import text, views
 from bot.slack.calls import UNREACHABLE, code
 from bot.slack.people import People
 from bot.store import Inbox
 from ingest.database import Outage
-from ingest.errors import ConfigError, IndexingError
+from ingest.errors import IndexingError
 from ingest.runs import Run, Runs, State
-from ingest.schedule import EVERYTHING, KILLED, ChildRun, Plan, Schedule, check, run_child
+from ingest.schedule import EVERYTHING, KILLED, ChildRun, Plan, Schedule, run_child
 
 _SHOWN_SKIPS = 10
 _MOST_REASON = 500
@@ -87,7 +88,7 @@ class IndexRuns:
         self._settings = settings
         self._schedule = Schedule(
             self._by_clock,
-            _plans(settings) if argv else (),
+            plans_of(settings) if argv else (),
             zone=zone,
             jitter_seconds=settings.jitter_seconds,
         )
@@ -327,22 +328,6 @@ class IndexRuns:
         return f"{datetime.fromtimestamp(seconds, self._zone):%d %B, %H:%M}"
 
 
-def _plans(settings: SyncSettings) -> tuple[Plan, ...]:
-    own = tuple(Plan(name, when) for name, when in settings.schedule.items())
-    return (*own, Plan(EVERYTHING, str(settings.every_minutes))) if settings.every_minutes else own
-
-
-def check_plans(settings: SyncSettings, sources: Collection[str], zone: tzinfo) -> tuple[Plan, ...]:
-    """Return when what is read; raises ConfigError for a time that is none, and for a source that is not there."""
-    if unknown := sorted(settings.schedule.keys() - set(sources)):
-        raise ConfigError(
-            f"sync.schedule names {unknown[0]!r}; the sources are {', '.join(sources)}: name one of them"
-        )
-    plans = _plans(settings)
-    check(plans, zone)
-    return plans
-
-
 def late_said(plan: Plan, latest: Run | None) -> str:
     """Return the alarm: what is late, how the latest run ended, and the next step."""
     what = "the sources" if plan.name == EVERYTHING else f"the source {plan.name!r}"
@@ -359,17 +344,22 @@ def late_said(plan: Plan, latest: Run | None) -> str:
 
 
 def told(run: Run) -> str:
-    """Return how a run ended: counts, skipped documents and duration, or the failure with its next step."""
+    """Return how a run ended: counts, documents that were skipped or kept out, and duration, or the failure with its next step."""
     report = run.report
     counts = ", ".join(
         f"{report[name]} {name}" for name in ("added", "changed", "removed", "unchanged") if name in report
     )
-    skipped = [f"- {one['uri']}: {one['reason']}" for one in report.get("skipped", ())]
+    named = {
+        title: [f"- {one['uri']}: {one['reason']}" for one in report.get(key, ())]
+        for title, key in (("Skipped", "skipped"), ("Kept out", "withheld"))
+    }
     match run.state:
         case "complete" if run.kind == "rollback":
             lines = [f"The index was rolled back to {report.get('generation', 'an earlier one')}."]
         case "complete":
-            lines = [f"The index run is done after {run.seconds:.0f} s: {counts}, {len(skipped)} skipped."]
+            lines = [
+                f"The index run is done after {run.seconds:.0f} s: {counts}, {len(named['Skipped'])} skipped."
+            ]
         case "cancelled":
             lines = [
                 f"The index run did not end: {run.failure}.",
@@ -387,7 +377,8 @@ def told(run: Run) -> str:
                 )
                 + ", and send `/twohop reindex` again.",
             ]
-    if skipped:
-        more = len(skipped) - _SHOWN_SKIPS
-        lines += ["Skipped:", *skipped[:_SHOWN_SKIPS], *([f"and {more} more"] if more > 0 else [])]
+    for title, those in named.items():
+        if those:
+            more = len(those) - _SHOWN_SKIPS
+            lines += [f"{title}:", *those[:_SHOWN_SKIPS], *([f"and {more} more"] if more > 0 else [])]
     return "\n".join(lines)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from ingest.config import TicketSettings
 from ingest.tickets.numbers import Numbers
+from ingest.tickets.personal import SLIP, by_name, by_values, name_words
 from ingest.tickets.table import NOTHING, looks_dated
-from ingest.words import fold
 
 FIELDS = (
     "number",
@@ -84,17 +83,6 @@ _SYNONYMS: Mapping[str, str] = MappingProxyType(
         ),
     }
 )
-_PERSONAL = frozenset(
-    _words(
-        "email mail correo phone telephone telefono tel mobile movil cell iban bic passport pasaporte "
-        "ssn dni nif nie ip address  direccion street birth birthday birthdate dob gender sex age genero "
-        "edad sexo password"
-    )
-)
-_PERSONAL_VALUE = re.compile(
-    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?"
-    r"|\+\d[\d ().-]{6,18}|\d{1,3}(?:\.\d{1,3}){3}"
-)
 _ACTIONS = frozenset(
     _words(
         "request requested responded response resolved resolution closed asked answered replied claimed "
@@ -126,6 +114,7 @@ _PLAUSIBLE = re.compile(r"#?\s?[^\W_]+(?:[-_./:# ]{1,3}[^\W_]+)*")
 """What a ticket number may look like at all; `=cmd()` in a cell is none, and teaches no pattern."""
 _ANY_CODE = r"(?=[A-Z_./-]*\d)[A-Z0-9]+(?:[-_./][A-Z0-9]+)*"
 _MOST_VALUES = 200
+_NEARLY_ALL = 0.8
 _LONGEST_VALUE = 40
 
 
@@ -135,7 +124,8 @@ def guess(
     """Fill in the empty sections of the settings from a file's header and rows.
 
     A column is given away once: to a section that is configured, to a fixed field by its name, to personal
-    data, to an event or action if it holds dates, to a facet if it holds few short texts. The rest stays out.
+    data by its name or by what it holds, to an event or action if it holds dates, to a facet if it holds few short
+    texts. The rest stays out.
     """
     settings = settings or TicketSettings()
     columns = {name: [row[at] for row in rows if row[at]] for at, name in enumerate(header)}
@@ -153,13 +143,14 @@ def guess(
     for name, values in columns.items():
         if name in taken:
             continue
-        tokens = _tokens(name)
-        if _PERSONAL & set(tokens) or _most(values, lambda value: bool(_PERSONAL_VALUE.fullmatch(value))):
+        facet = _few_short_texts(values, len(rows))
+        if by_name(name) or by_values(values, SLIP if facet else _NEARLY_ALL):
             personal.append(name)
         elif name in dated:
+            tokens = name_words(name)
             is_action = bool(_ACTIONS & set(tokens))
             (actions if is_action else events).setdefault(_event(tokens) or name, name)
-        elif _few_short_texts(values, len(rows)):
+        elif facet:
             facets.setdefault(_facet(name), name)
     for section, found in (("facets", facets), ("events", events), ("actions", actions)):
         if not getattr(settings, section):
@@ -172,8 +163,11 @@ def guess(
     return settings.model_copy(update=update)
 
 
-def describe(settings: TicketSettings) -> tuple[str, ...]:
-    """Say in a few lines what the columns are taken for."""
+def describe(settings: TicketSettings, chosen: Collection[str] = ()) -> tuple[str, ...]:
+    """Say in a few lines what the columns are taken for, and why one is personal that nobody has `chosen`."""
+    guessed = [column for column in settings.personal if column not in chosen]
+    kept_out = [*(column for column in settings.personal if column in chosen), *map(_why_personal, guessed)]
+    shown = "; none of them is shown to anybody, unless it is named under [tickets.facets]" if guessed else ""
 
     def pairs(section: Mapping[str, str]) -> str:
         return (
@@ -187,14 +181,14 @@ def describe(settings: TicketSettings) -> tuple[str, ...]:
         f"facets: {pairs(settings.facets)}",
         f"events: {pairs(settings.events)}",
         f"actions: {pairs(settings.actions)}",
-        f"personal: {', '.join(settings.personal) or 'none'}",
+        f"personal: {', '.join(kept_out) or 'none'}{shown}",
         f"numbers: {spelled}, where … is {settings.number_pattern}",
     )
 
 
-def _tokens(name: str) -> list[str]:
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    return re.findall(r"[^\W_]+", fold(unicodedata.normalize("NFKC", apart)))
+def _why_personal(column: str) -> str:
+    reason = by_name(column) or "it holds addresses, numbers or handles of people"
+    return f"{column} ({reason})"
 
 
 def _fields(
@@ -203,7 +197,7 @@ def _fields(
     """Give each fixed field the first free column that is called like it."""
     names: dict[str, str] = {}
     for column in columns:
-        tokens = _tokens(column)
+        tokens = name_words(column)
         names.setdefault(" ".join(tokens), column)
         if len(tokens) > 1 and tokens[0] in ("ticket", "case", "incident", "issue"):
             names.setdefault(" ".join(tokens[1:]), column)
@@ -226,18 +220,18 @@ def _fields(
     return {field: found[field] for field in FIELDS if field in found}
 
 
-def _most(values: Sequence[str], test: Callable[[str], bool], share: float = 0.8) -> bool:
+def _most(values: Sequence[str], test: Callable[[str], bool], share: float = _NEARLY_ALL) -> bool:
     return bool(values) and sum(map(test, values)) >= share * len(values)
 
 
 def _holds_dates(name: str, values: Sequence[str]) -> bool:
     """Tell whether a column holds dates; one that is called like a date may hold a few other things."""
-    tokens = _tokens(name)
+    tokens = name_words(name)
     called = bool(tokens) and (tokens[-1] in ("at", "on", "el") or bool({"date", "fecha"} & set(tokens)))
     written = [value for value in values if value.lower() not in NOTHING]
     if not written:
         return called
-    return _most(written, looks_dated, 0.5 if called else 0.8)
+    return _most(written, looks_dated, 0.5 if called else _NEARLY_ALL)
 
 
 def _event(tokens: Sequence[str]) -> str:
@@ -248,7 +242,7 @@ def _event(tokens: Sequence[str]) -> str:
 
 
 def _facet(name: str) -> str:
-    tokens = _tokens(name)
+    tokens = name_words(name)
     if len(tokens) > 1 and tokens[0] in ("ticket", "case", "incident") and tokens[1] not in FIELDS:
         tokens = tokens[1:]
     plain = "_".join(tokens) or name

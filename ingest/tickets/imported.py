@@ -51,7 +51,7 @@ _NO_ROW = (
     "it has a header and no row, like an export that broke: nothing was imported and what it brought before is kept; "
     "export it again"
 )
-_KEEPS = 2
+_KEEPS = 3
 """What is kept of a file's rows, as a number that changes with it: files are then read again."""
 _KEPT = ("personal", "unread")
 """Columns of several values, of which a file replaces those that it has."""

@@ -10,6 +10,7 @@ from ingest.config import TicketSettings
 from ingest.errors import TicketImportError
 from ingest.tickets.guess import FIELDS, guess
 from ingest.tickets.numbers import Numbers
+from ingest.tickets.personal import by_name
 from ingest.tickets.table import Table
 
 SECTIONS = ("facets", "events", "actions")
@@ -38,9 +39,15 @@ def effective(given: TicketSettings, stored: Stored) -> TicketSettings:
     for section in SECTIONS:
         if not getattr(given, section):
             learned: Mapping[str, str] = getattr(stored, section)
-            update[section] = {name: column for name, column in learned.items() if column not in taken}
+            update[section] = {
+                name: column
+                for name, column in learned.items()
+                if column not in taken and not (section == "facets" and by_name(column))
+            }
     if not given.personal:
-        update["personal"] = tuple(column for column in stored.personal if column not in taken)
+        # What an earlier version took for a facet is kept out before its file is read again.
+        known = dict.fromkeys((*stored.personal, *filter(by_name, stored.facets.values())))
+        update["personal"] = tuple(column for column in known if column not in taken)
     if stored.number_pattern and not _says_numbers(given):
         update |= {"prefixes": stored.prefixes, "number_pattern": stored.number_pattern}
     return given.model_copy(update=update)
@@ -71,7 +78,11 @@ def mapping_of(path: Path, table: Table, given: TicketSettings, stored: Stored) 
     update: dict[str, object] = {}
     fixed = set(fresh.columns.values())
     known = {
-        section: {n: c for n, c in getattr(stored, section).items() if c in header and c not in fixed}
+        section: {
+            name: column
+            for name, column in getattr(stored, section).items()
+            if column in header and column not in fixed and column not in fresh.personal
+        }
         for section in SECTIONS
         if not getattr(given, section)
     }
@@ -92,9 +103,10 @@ def learned(mapping: TicketSettings, stored: Stored) -> Stored:
     personal = dict.fromkeys(
         column for column in (*stored.personal, *mapping.personal) if column not in claimed
     )
+    facets = {name: column for name, column in stored.facets.items() if column not in personal}
     return Stored(
         dict(mapping.columns),
-        {**stored.facets, **mapping.facets},
+        {**facets, **mapping.facets},
         {**stored.events, **mapping.events},
         {**stored.actions, **mapping.actions},
         tuple(personal),

@@ -30,12 +30,15 @@ from ingest.tickets.imported import Imported, ImportReport, batches
 from ingest.tickets.mapped import Mapped
 from ingest.tickets.names import Known, ordered
 from ingest.tickets.numbers import Mention
+from ingest.tickets.personal import by_values
 from ingest.tickets.rows import decode
 from ingest.tickets.shape import STRANGE, Shape, dated
 from ingest.tickets.table import CONTROL
 from ingest.types import Ticket
 
 _NAMES_SECONDS = 60.0
+_SAMPLE = 200
+"""Values that are looked at to tell what a column holds."""
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +75,7 @@ class TicketStore:
         self._url = database_url(url, "TICKETS_DATABASE_URL")
         self._outage = Outage(_log, f"the tickets' database {shown(self._url)} cannot be read")
         self._names: Known | None = None
+        self._given = settings
         try:
             self._open(settings)
         except DatabaseAway as error:
@@ -113,7 +117,7 @@ class TicketStore:
     def describe(self) -> tuple[str, ...]:
         """Say in a few lines what the columns are taken for."""
         with self._reading():
-            return describe(self.settings)
+            return describe(self.settings, self._given.personal)
 
     @property
     def place(self) -> str:
@@ -129,7 +133,18 @@ class TicketStore:
     def warnings(self) -> tuple[str, ...]:
         """Say what works, and would better be otherwise."""
         with self._reading() as connection:
-            return self._held.warnings(connection, self._shape)
+            return (*self._held.warnings(connection, self._shape), *self._shown_personal(connection))
+
+    def _shown_personal(self, connection: Connection) -> Iterator[str]:
+        """Name the columns that hold what reaches somebody and are shown, since the settings name them as facets."""
+        for name, column in self._given.facets.items():
+            cell = self._shape.rows.c[self._shape.facet(name)]
+            values = connection.execute(select(cell).where(cell != "").limit(_SAMPLE)).scalars().all()
+            if reason := by_values(values):
+                yield (
+                    f"column {column!r} looks personal ({reason}) and is shown, as [tickets.facets] names it; take it out "
+                    "there, and name it in tickets.personal, to have it kept out"
+                )
 
     def canonical(self, text: str) -> str | None:
         """Return the number that a text spells (`tck 4812` is 4812), None when it spells none."""

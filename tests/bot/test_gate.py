@@ -6,7 +6,7 @@ import pytest
 
 from bot.app import Desk
 from bot.evidence import Evidence, from_ticket
-from bot.gate import PUBLISHED_THRESHOLD, Reading, published_score, route, small_talk
+from bot.gate import PUBLISHED_THRESHOLD, Reading, asks, published_score, route, small_talk
 from ingest.types import Ticket
 from tests.bot.test_flagship import QUESTION
 from tests.desks import answer
@@ -156,3 +156,70 @@ async def test_a_look_up_in_one_document_goes_direct(sample: Desk) -> None:
     answered = await answer(sample, "What does error ERR_SSO-4032 mean?")
     assert answered.route.path == "direct"
     assert answered.usage.searches == 1
+
+
+UNITS_OF_TIME = [
+    "days",
+    "months",
+    "hours",
+    "weeks",
+    "years",
+    "minutes",
+    "business days",
+    "working hours",
+    "calendar days",
+    "full months",
+    "more days",
+    "extra business days",
+]
+OF_TIME = [
+    "How many {} do customers have to ask for a refund?",
+    "How many {} do Team customers have to ask for a refund?",
+    "how many {} have customers asked for",
+    "How many {} did the customers have to pay an invoice?",
+    "What is the number of {} customers have to return an order?",
+    "How many {} in total do customers get?",
+    "How many {} are there for customers to claim?",
+]
+OF_TIME_IN_SPANISH = [
+    "¿Cuántos {} tienen los clientes para pedir un reembolso?",
+    "¿Cuántas {} tienen los clientes?",
+]
+
+
+@pytest.mark.parametrize("unit", UNITS_OF_TIME)
+@pytest.mark.parametrize("question", OF_TIME)
+def test_a_number_of_days_counts_no_customers(question: str, unit: str) -> None:
+    assert "aggregate" not in asks(question.format(unit))
+
+
+@pytest.mark.parametrize("unit", ["días", "meses", "horas", "semanas", "años", "días hábiles"])
+@pytest.mark.parametrize("question", OF_TIME_IN_SPANISH)
+def test_a_number_of_days_in_spanish_counts_no_customers(question: str, unit: str) -> None:
+    assert "aggregate" not in asks(question.format(unit))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many customers have asked for a refund in the last 30 days?",
+        "How many Team customers have asked for a refund?",
+        "How many business customers have opened a ticket?",
+        "How many tickets were opened in the last 7 days?",
+        "How many tickets have been open for days?",
+        "How many refunds did customers ask for last month?",
+        "how many clients wrote in two weeks",
+        "What is the number of tickets of the last three months?",
+        "¿Cuántos clientes tienen más de 30 días?",
+        "¿Cuántos tickets se abrieron en los últimos días?",
+    ],
+)
+def test_customers_and_tickets_are_counted_as_before(question: str) -> None:
+    assert "aggregate" in asks(question)
+
+
+@pytest.mark.parametrize("unit", ["days", "business days", "months"])
+async def test_a_number_of_days_is_answered_from_the_documents(sample: Desk, unit: str) -> None:
+    answered = await answer(sample, f"How many {unit} do Team customers have to ask for a refund?")
+    assert "Tickets (" not in answered.text
+    assert "30 days" in answered.text

@@ -28,7 +28,8 @@ from bot.metrics import Metrics
 from bot.store import Inbox
 from bot.store.state import opened
 from ingest.config import EmbeddingSettings
-from ingest.embed import SentenceTransformerEmbedder, TextKind, Vectors
+from ingest.embed import Embedder, TextKind, Vectors
+from ingest.embed.onnx import OnnxEmbedder
 from ingest.errors import ConfigError, IdentityMismatch, TwohopError
 from ingest.runs import Run, Runs
 from ingest.schedule import run_child
@@ -133,13 +134,13 @@ def titles(desk: Desk) -> set[str]:
 
 
 def test_a_rebuild_is_beside_the_live_index_which_a_running_bot_goes_on_reading(
-    desk_folder: Path, embedder: SentenceTransformerEmbedder
+    desk_folder: Path, embedder: Embedder
 ) -> None:
     run()
     bot = build(settings(desk_folder), embedder)
     seen: list[set[str]] = []
 
-    class Watched(SentenceTransformerEmbedder):
+    class Watched(OnnxEmbedder):
         def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
             seen.append(titles(bot))
             return super().embed(texts, kind)
@@ -179,7 +180,7 @@ def test_an_index_of_another_identity_is_refused_until_it_is_rebuilt(desk_folder
 
 
 def test_a_bot_of_other_settings_answers_from_the_old_generation_until_it_is_started_anew(
-    desk_folder: Path, embedder: SentenceTransformerEmbedder, caplog: pytest.LogCaptureFixture
+    desk_folder: Path, embedder: Embedder, caplog: pytest.LogCaptureFixture
 ) -> None:
     run()
     bot = build(settings(desk_folder), embedder)
@@ -345,7 +346,7 @@ def test_rollback_swaps_back_and_the_next_run_brings_it_up_to_date(desk_folder: 
 
 
 def test_after_a_rollback_the_age_is_that_of_the_index_that_answers(
-    desk_folder: Path, embedder: SentenceTransformerEmbedder
+    desk_folder: Path, embedder: Embedder
 ) -> None:
     run()
     run("--rebuild")
@@ -370,8 +371,8 @@ def test_front_matter_that_is_misspelt_is_named_and_never_opens_a_document(desk_
     (desk_folder / "docs" / "odd.md").write_text("---\nauthorty: terms\n---\n\nOdd text.\n", "utf-8")
     (desk_folder / "docs" / "secret.md").write_text("---\nraeders: [legal]\n---\n\nSecret text.\n", "utf-8")
     found = reported(run("--json"))
-    skipped = {one["uri"]: one["reason"] for one in found["skipped"]}
-    assert "'raeders' looks like 'readers' misspelt" in skipped["docs:secret.md"]
+    withheld = {one["uri"]: one["reason"] for one in found["withheld"]}
+    assert "'raeders' looks like 'readers' misspelt" in withheld["docs:secret.md"]
     assert found["sources"]["docs"]["added"] == 2
     (note,) = found["notes"]
     assert "docs:odd.md: front matter key 'authorty' means nothing here; is it 'authority'?" in note
@@ -537,7 +538,7 @@ def asked(desk: Desk) -> set[str]:
 
 
 def test_a_rebuild_that_finds_less_is_refused_and_the_bot_keeps_answering(
-    golden: Path, embedder: SentenceTransformerEmbedder
+    golden: Path, embedder: Embedder
 ) -> None:
     bot = build(settings(golden), embedder)
     # What an export that went wrong looks like: every page is there, and says nothing.
@@ -558,7 +559,7 @@ def test_a_rebuild_that_finds_less_is_refused_and_the_bot_keeps_answering(
     bot.close()
 
 
-def test_a_broken_chunker_is_refused_at_the_swap(golden: Path, embedder: SentenceTransformerEmbedder) -> None:
+def test_a_broken_chunker_is_refused_at_the_swap(golden: Path, embedder: Embedder) -> None:
     class Broken(Desk):
         """Loses what stands below a document's title, and the title of two."""
 
@@ -600,6 +601,44 @@ def test_an_index_of_another_identity_is_measured_against_what_was_recorded(
     assert "recall fell from 1.000 to 0.667" in said
 
 
+def test_a_golden_question_about_a_page_that_becomes_a_draft_is_not_asked_and_refuses_nothing(
+    golden: Path,
+) -> None:
+    page = golden / "docs" / "refunds.md"
+    page.write_text(f"---\ndraft: true\n---\n{page.read_text('utf-8')}", "utf-8")
+    found = reported(run("--rebuild", "--json"))
+    assert (found["ok"], found["golden"]) == (True, {"e": 1.0, "s": 1.0})
+    assert [one["uri"] for one in found["withheld"]] == ["docs:refunds.md"]
+    again = reported(run("--json"))
+    assert (again["ok"], again["notes"]) == (True, [])
+
+
+def test_a_draft_is_not_answered_from_and_the_run_says_how_to_publish_it(
+    desk_folder: Path, embedder: SentenceTransformerEmbedder
+) -> None:
+    page = desk_folder / "docs" / "returns.md"
+    text = page.read_text("utf-8")
+    run("--json")
+
+    def found() -> set[str]:
+        with closing(build(settings(desk_folder), embedder)) as desk:
+            return {one.uri for one in desk.index.documents(Where(frozenset({"members"})))}
+
+    assert found() == {"docs:returns.md"}
+    page.write_text(f"+++\ndraft = true\n+++\n{text}", "utf-8")
+    assert "would be 0 added, 0 changed, 1 removed" in run("--dry-run").stdout
+    said = run().stdout
+    assert "docs: 0 added, 0 changed, 1 removed, 1 skipped, 0 unchanged" in said
+    assert (
+        "kept out docs:returns.md: draft: true says that it is not published; write draft: false"
+        in " ".join(said.split())
+    )
+    assert found() == set()
+    page.write_text(f"+++\ndraft = false\n+++\n{text}", "utf-8")
+    assert reported(run("--json"))["added"] == 1
+    assert found() == {"docs:returns.md"}
+
+
 def test_golden_questions_that_were_never_asked_are_said_to_be_compared_with_nothing(
     golden: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -636,7 +675,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("lines", BROKEN)
 def test_golden_questions_that_cannot_be_asked_refuse_a_rebuild_and_no_sync(
-    desk_folder: Path, embedder: SentenceTransformerEmbedder, lines: str
+    desk_folder: Path, embedder: Embedder, lines: str
 ) -> None:
     _write_golden(desk_folder)
     (desk_folder / "golden.jsonl").write_text(lines, "utf-8")

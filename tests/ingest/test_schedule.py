@@ -9,12 +9,15 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ingest.errors import ConfigError
 from ingest.schedule import KILLED, ChildRun, Plan, Schedule, run_child
@@ -327,6 +330,159 @@ def test_the_slot_is_the_latest_moment_that_was_due(when: str, now: str, due: st
     assert timed.slot(plan) == f"docs@{due}"
 
 
+def timed_at(now: datetime, when: str, zone: str = "UTC") -> tuple[Schedule, Plan]:
+    async def nothing(_plan: Plan, _slot: str) -> ChildRun | None:
+        return None
+
+    plan = Plan("docs", when)
+    return Schedule(nothing, [plan], zone=ZoneInfo(zone), now=lambda: now), plan
+
+
+def slot_at(now: datetime, when: str, zone: str) -> datetime:
+    timed, plan = timed_at(now, when, zone)
+    return datetime.fromisoformat(timed.slot(plan).removeprefix("docs@"))
+
+
+MINUTE = timedelta(minutes=1)
+CHANGES = (
+    ("Europe/Madrid", "2026-03-29T01:00:00+00:00"),
+    ("Europe/Madrid", "2026-10-25T01:00:00+00:00"),
+    ("America/New_York", "2026-03-08T07:00:00+00:00"),
+    ("America/New_York", "2026-11-01T06:00:00+00:00"),
+    # Half an hour.
+    ("Australia/Lord_Howe", "2026-04-04T15:00:00+00:00"),
+    ("Australia/Lord_Howe", "2026-10-03T15:30:00+00:00"),
+    # At midnight.
+    ("America/Havana", "2026-03-08T05:00:00+00:00"),
+    ("America/Havana", "2026-11-01T05:00:00+00:00"),
+    # 30 December 2011 was no day there.
+    ("Pacific/Apia", "2011-12-30T10:00:00+00:00"),
+    ("Asia/Kathmandu", "2026-10-25T01:00:00+00:00"),
+    ("UTC", "2026-10-25T01:00:00+00:00"),
+)
+
+
+def fits(field: str, value: int) -> bool:
+    """Match a field of a cron line; no more of them than are drawn here."""
+    if field.startswith("*/"):
+        return value % int(field[2:]) == 0
+    return field == "*" or value in map(int, field.split(","))
+
+
+def is_due(line: str, zone: ZoneInfo, moment: datetime) -> bool:
+    """Tell by looking at one minute of the clock on the wall whether a line of minute and hour is due."""
+    minute, hour, *_ = line.split()
+
+    def shown(wall: datetime) -> bool:
+        return fits(minute, wall.minute) and fits(hour, wall.hour)
+
+    wall = moment.astimezone(zone)
+    if hour == "*":
+        return shown(wall)
+    before = (moment - MINUTE).astimezone(zone).replace(tzinfo=None) + MINUTE
+    skipped = range(max(0, (wall.replace(tzinfo=None) - before) // MINUTE))
+    return (shown(wall) and not wall.fold) or any(shown(before + at * MINUTE) for at in skipped)
+
+
+lines_of_cron = st.builds(
+    "{} {} * * *".format,
+    st.sampled_from(["0", "30", "59", "5,35", "*", "*/15", "*/7"]),
+    st.sampled_from(["*", "0", "1", "2", "3", "23", "1,2", "2,3", "*/2", "*/6"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(CHANGES), lines_of_cron, st.integers(-30 * 3600, 30 * 3600), st.integers(0, 4 * 3600))
+def test_a_cron_lines_slot_is_its_latest_moment_on_either_side_of_a_change_of_clock(
+    change: tuple[str, str], line: str, seconds: int, later: int
+) -> None:
+    name, at = change
+    zone = ZoneInfo(name)
+    now = datetime.fromisoformat(at) + timedelta(seconds=seconds)
+    slot = slot_at(now, line, name)
+    latest = now.replace(second=0)
+    while not is_due(line, zone, latest):
+        latest -= MINUTE
+    assert slot == latest
+    # Another process reads the same moment off another clock, and names the same slot.
+    assert slot == slot_at(now.astimezone(zone), line, name)
+    assert slot <= slot_at(now + timedelta(seconds=later), line, name)
+    timed, plan = timed_at(now, line, name)
+    due = timed.due(plan)
+    assert due is not None
+    following = now.replace(second=0) + MINUTE
+    while not is_due(line, zone, following):
+        following += MINUTE
+    assert due == following > now
+    assert timed.period_seconds(plan) > 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.one_of(st.integers(1, 10_000), st.floats(0.0001, 100)),
+    st.sampled_from(CHANGES),
+    st.integers(-(10**11), 10**11),
+)
+def test_an_intervals_slot_is_its_latest_moment(minutes: float, change: tuple[str, str], micros: int) -> None:
+    step = timedelta(minutes=minutes)
+    now = (datetime.fromisoformat(change[1]) + timedelta(microseconds=micros)).astimezone(ZoneInfo(change[0]))
+    timed, plan = timed_at(now, str(minutes), change[0])
+    slot, due = slot_at(now, str(minutes), change[0]), timed.due(plan)
+    assert due is not None
+    assert slot.astimezone(UTC) <= now.astimezone(UTC) < due
+    assert due - slot == step
+    assert timed.period_seconds(plan) == step.total_seconds()
+
+
+@pytest.mark.parametrize(("zone", "at"), CHANGES)
+@pytest.mark.parametrize(
+    ("line", "most"), [("30 * * * *", 60), ("*/20 * * * *", 60), ("30 2 * * *", 24 * 60)]
+)
+def test_a_cron_line_is_due_once_in_a_repeated_hour_and_never_too_late_in_a_skipped_one(
+    zone: str, at: str, line: str, most: int
+) -> None:
+    """The whole series of moments around a change of clock: as many as there are days, or as time that passes."""
+    now, end = (datetime.fromisoformat(at) + timedelta(days=days) for days in (-3, 3))
+    found = []
+    while now < end:
+        timed, plan = timed_at(now, line, zone)
+        due = timed.due(plan)
+        assert due is not None
+        found.append(now := due)
+    gaps = [(later - earlier) / MINUTE for earlier, later in pairwise(found)]
+    assert min(gaps) > 0
+    assert max(gaps) <= most + 60
+    if most > 60:
+        days = [moment.astimezone(ZoneInfo(zone)).date() for moment in found]
+        # A day that was skipped as a whole is made up for at the beginning of the next.
+        assert len(days) - len(set(days)) == (zone == "Pacific/Apia")
+
+
+@pytest.mark.parametrize(
+    "now", ["2026-10-25T00:40:00+00:00", "2026-10-25T01:40:00+00:00", "2026-10-25T12:00:00+00:00"]
+)
+async def test_a_start_on_the_day_that_clocks_go_back_leaves_the_event_loop_alive(now: str) -> None:
+    seen: list[str] = []
+
+    async def note(_plan: Plan, slot: str) -> ChildRun | None:
+        seen.append(slot)
+        return None
+
+    plans = [Plan("docs", "30 2 * * *"), Plan("wiki", "15 * * * *")]
+    timed = Schedule(note, plans, zone=MADRID, now=lambda: datetime.fromisoformat(now))
+    timed.start(at_once=plans)
+    await until(lambda: len(seen) == 2)
+    await timed.stop()
+    assert seen[0] == "docs@2026-10-25T00:30:00+00:00"
+
+
+def test_a_plan_that_is_due_every_minute_of_a_month_is_found_at_once() -> None:
+    """Nothing counts through the moments that are past: a line of a month ago, and one a thousand times a second."""
+    at = datetime(2026, 11, 30, 9, tzinfo=UTC)
+    assert slot_at(at, "* * * 1 *", "UTC") == datetime(2026, 1, 31, 23, 59, tzinfo=UTC)
+    assert slot_at(at, "0.00001", "UTC") == at
+
+
 @pytest.mark.parametrize(
     ("when", "seconds"), [("15", 900), ("0 3 * * *", 86_400), ("0 3 * * 0", 7 * 86_400), ("0.5", 30)]
 )
@@ -380,7 +536,20 @@ async def test_how_each_run_ended_is_logged(caplog: pytest.LogCaptureFixture) ->
 
 
 @pytest.mark.parametrize(
-    "when", ["0", "-5", "nan", "", "soon", "0 3 * *", "61 3 * * *", "0 0 30 2 *", "0 3 * * 9"]
+    "when",
+    [
+        "0",
+        "-5",
+        "nan",
+        "0.000000001",
+        "1e300",
+        "",
+        "soon",
+        "0 3 * *",
+        "61 3 * * *",
+        "0 0 30 2 *",
+        "0 3 * * 9",
+    ],
 )
 def test_a_plan_that_is_none_is_refused(when: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(repr(when))):

@@ -14,7 +14,7 @@ import pytest
 
 from ingest.config import ChunkSettings, SourceSettings
 from ingest.embed import TextKind, Vectors
-from ingest.errors import IndexingError, ModelError, SourceError, UnreadableDocument
+from ingest.errors import DocumentWithheld, IndexingError, ModelError, SourceError, UnreadableDocument
 from ingest.index import Generation
 from ingest.index.sqlite import SqliteIndex
 from ingest.parse import to_document as parse_document
@@ -67,6 +67,8 @@ def page(uri: str, text: str, revision: str = "1") -> Changed:
 
 def read(changed: Changed, readers: frozenset[str] = frozenset({"members"})) -> Document:
     text = changed.content.decode()
+    if "draft" in text:
+        raise DocumentWithheld("draft: true; write draft: false")
     if "unreadable" in text:
         raise UnreadableDocument("it cannot be read; mend it")
     if "crash" in text:
@@ -393,13 +395,72 @@ def test_a_ticket_table_that_fails_half_way_removes_no_ticket(
     assert len(index.revisions("tickets")) == 2
 
 
+# What must not be shown
+
+
+def test_a_page_that_becomes_a_draft_leaves_and_comes_back(index: SqliteIndex, run: Run) -> None:
+    run(page("docs:a", "zeppelin"), page("docs:b", "zeppelin"), Complete())
+    report = run(page("docs:a", "zeppelin draft", "2"), page("docs:b", "zeppelin"), Complete())
+    assert (report.removed, report.skipped, report.failure) == (("docs:a",), (), "")
+    assert report.withheld == (("docs:a", "draft: true; write draft: false"),)
+    assert "\n  kept out docs:a: draft: true; write draft: false" in report.summary()
+    assert held(index, "zeppelin") == {"docs:b"}
+    # It is named by each run that meets it, and removed by the first.
+    again = run(page("docs:a", "zeppelin draft", "2"), page("docs:b", "zeppelin"), Complete())
+    assert (again.removed, len(again.withheld), again.unchanged) == ((), 1, ("docs:b",))
+    assert run(page("docs:a", "zeppelin", "3"), page("docs:b", "zeppelin"), Complete()).added == ("docs:a",)
+    assert held(index, "zeppelin") == {"docs:a", "docs:b"}
+
+
+def test_a_draft_leaves_although_the_listing_breaks_off(index: SqliteIndex, run: Run) -> None:
+    run(page("docs:a", "zeppelin"), page("docs:b", "zeppelin"), Complete())
+    report = run(page("docs:a", "draft", "2"), OSError("connection lost"))
+    assert "connection lost" in report.failure
+    assert report.removed == ("docs:a",)
+    assert held(index, "zeppelin") == {"docs:b"}
+
+
+def test_drafts_are_not_taken_for_documents_that_are_no_longer_there(index: SqliteIndex, run: Run) -> None:
+    pages = [page(f"docs:{i}", "zeppelin") for i in range(12)]
+    drafts = [page(f"docs:{i}", "draft", "2") for i in range(8)]
+    run(*pages, Complete())
+    report = run(*drafts, *pages[8:], Complete())
+    assert (len(report.removed), report.failure) == (8, "")
+    # What is really gone is guarded among the rest.
+    lost = run(*drafts, Complete())
+    assert "4 of its 4 documents are no longer there" in lost.failure
+    assert len(index.revisions("docs")) == 4
+
+
+def test_a_dry_run_tells_of_drafts_and_removes_none(index: SqliteIndex, run: Run) -> None:
+    run(page("docs:a", "zeppelin"), Complete())
+    report = run(page("docs:a", "draft", "2"), Complete(), dry_run=True)
+    assert (report.removed, len(report.withheld)) == (("docs:a",), 1)
+    assert held(index, "zeppelin") == {"docs:a"}
+
+
+def test_a_rebuild_leaves_drafts_out_and_tells_who_verifies_it(index: SqliteIndex, run: Run) -> None:
+    run(*(page(f"docs:{i}", "zeppelin") for i in range(12)), Complete())
+    told: list[Collection[str]] = []
+    drafts = [page(f"docs:{i}", "draft", "2") for i in range(8)]
+    (report,) = rebuilt(
+        index,
+        Script(*drafts, *(page(f"docs:{i}", "zeppelin") for i in range(8, 12)), Complete()),
+        verify=lambda _, withheld: told.append(withheld),
+        may_shrink=(),
+    )
+    assert len(report.added) == 4
+    assert told == [{f"docs:{i}" for i in range(8)}] == [dict(report.withheld).keys()]
+    assert held(index, "zeppelin") == {f"docs:{i}" for i in range(8, 12)}
+
+
 # Rebuild
 
 
 def rebuilt(
     index: SqliteIndex,
     *sources: Script,
-    verify: Callable[[Generation], None] = lambda _: None,
+    verify: Callable[[Generation, Collection[str]], None] = lambda *_: None,
     may_shrink: Collection[str] = ("docs",),
 ) -> tuple[SyncReport, ...]:
     pairs = [(source, read) for source in sources]
@@ -410,7 +471,8 @@ def test_a_rebuild_indexes_everything_anew_and_is_then_live(index: SqliteIndex, 
     run(page("docs:old", "zeppelin"), Complete())
     during: list[set[str]] = []
 
-    def verify(generation: Generation) -> None:
+    def verify(generation: Generation, withheld: Collection[str]) -> None:
+        assert not withheld
         during.append(held(index, "zeppelin"))
         found = generation.rank("zeppelin", None, 5, MEMBERS, time.monotonic() + 30)
         during.append({scored.chunk.uri for scored in found.arms["lexical"]})
@@ -463,7 +525,7 @@ def test_a_rebuild_that_fails_leaves_the_live_index(index: SqliteIndex, run: Run
     with pytest.raises(IndexingError, match=r"'wiki'.*broken pipe"):
         rebuilt(index, whole, broken)
 
-    def refuse(generation: Generation) -> None:
+    def refuse(generation: Generation, withheld: Collection[str]) -> None:
         raise IndexingError("golden question 3 lost its document")
 
     with pytest.raises(IndexingError, match="golden question 3"):

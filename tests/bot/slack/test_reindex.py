@@ -28,6 +28,7 @@ REPORT = {
     "removed": 0,
     "unchanged": 21,
     "skipped": [{"uri": "docs:bad.md", "reason": "not UTF-8 <!channel>"}],
+    "withheld": [{"uri": "docs:new.md", "reason": "draft: true says that it is not published"}],
     "failures": [],
 }
 
@@ -60,6 +61,8 @@ async def test_an_admin_is_told_the_counts_and_what_was_skipped(slack: SlackServ
     (said,) = told(slack)
     assert "2 added, 1 changed, 0 removed, 21 unchanged, 1 skipped" in said
     assert "docs:bad.md: not UTF-8 &lt;!channel&gt;" in said
+    assert "Kept out:\n" in said
+    assert "docs:new.md: draft: true says that it is not published" in said
 
 
 async def test_somebody_else_gets_a_reason_and_starts_nothing(
