@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from ingest.atoms import AtomKind
 from ingest.types import Arm, Chunk, Rule, Ticket
 
 Shape = Literal["answered", "partial", "clarify", "not_found", "unavailable", "chat"]
@@ -73,6 +74,25 @@ class Gazetteer:
     def vocabulary(self) -> Mapping[str, Sequence[str]]:
         """What rules are keyed by: the facets and the priority."""
         return {**self.facets, "priority": self.priority}
+
+
+Intent = Literal["lookup", "rule", "list", "count", "similar", "compare", "howto", "explain"]
+"""What an answer has to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aspect:
+    """One thing that a question asks."""
+
+    text: str
+    """Standalone, without ticket numbers and customers' names."""
+    intent: Intent = "lookup"
+    words: frozenset[str] = frozenset()
+    """Stems of its content words."""
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Facet to the values of it that it names."""
+    expects: frozenset[AtomKind] = frozenset()
+    """Kinds of value that answer it: money for "how much", a duration for "how long"."""
 
 
 @dataclass(frozen=True, slots=True)

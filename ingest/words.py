@@ -82,6 +82,27 @@ def stems(text: str) -> tuple[str, ...]:
     return tuple(_stem(word) for word in words(text) if word not in _STOP)
 
 
+def akin(one: str, other: str) -> bool:
+    """Tell whether two stems are of one family: `arriv` and `arrival`, `activ` and `activat`.
+
+    They share a beginning of at least four letters that leaves at most two of the shorter stem over.
+    """
+    if one == other:
+        return True
+    short = min(len(one), len(other))
+    if short < 4 or one[:4] != other[:4]:
+        return False
+    shared = next((at for at in range(4, short) if one[at] != other[at]), short)
+    return shared >= short - 2
+
+
+def share_of(name: str, said: Iterable[str]) -> float:
+    """Return which part of a name's stems has kin among some stems: 0.5 for "fault clearance" in "the fault"."""
+    wanted = stems(name.replace("_", " ").replace("-", " "))
+    held = tuple(said)
+    return sum(any(akin(stem, other) for other in held) for stem in wanted) / len(wanted) if wanted else 0.0
+
+
 def mentions(text: str, names: Iterable[str], *, strict: bool = False) -> tuple[str, ...]:
     """Return which names occur in a text as whole words, longest first, none inside another.
 
