@@ -1,19 +1,21 @@
-"""Names: which of the desk's values, customers and colleagues a text mentions, slips of the pen included."""
+"""Names: which of the desk's values, customers and colleagues a text mentions, and where; slips of the pen included."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rapidfuzz import fuzz
 
 from bot.types import Gazetteer
-from ingest.words import akin, fold, mentions, stems, words
+from ingest.words import akin, fold, forms, mentions, placed, stems, words
 
 _ALIKE = 88.0
 """Similarity (0 to 100, Indel) from which a word is a misspelt name."""
 _LEAST = 5
 """Letters of a name from which slips are looked for; shorter ones are too near to other words."""
+_PEOPLE = ("customer", "assignee")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +60,148 @@ def people(text: str, known: Collection[str]) -> tuple[str, ...]:
     said = dict.fromkeys(form for word in words(text) for form in (word, word.removesuffix("s")))
     alone = [next(iter(owners[word])) for word in said if len(owners.get(word, ())) == 1 and stems(word)]
     return tuple(dict.fromkeys(alone))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a text names what: the `start` and `end` of "Portuguese" in it are `Portugal`, a value of `country`."""
+
+    field: str
+    """`customer`, `assignee`, `status`, `priority` or a facet."""
+    values: tuple[str, ...]
+    """Several where one word begins the names of several, or where a value has several spellings."""
+    start: int
+    end: int
+
+
+class _Word(NamedTuple):
+    text: str
+    start: int
+    end: int
+    stem: str
+    """Empty for a stop word."""
+
+
+class _Found(NamedTuple):
+    """A candidate; of two over the same words the one that sorts first stands."""
+
+    level: int
+    """0 exact, 1 in other forms or another order, 2 by a part that nothing else has, 3 misspelt."""
+    size: int
+    """Minus the number of its words."""
+    at: tuple[int, ...]
+    field: str
+    value: str
+
+
+def places(text: str, names: Gazetteer, spoken: Mapping[str, Sequence[str]]) -> tuple[Place, ...]:
+    """Say where a text names what, in order, no place inside another; `spoken` gives other words for a folded value.
+
+    A name stands exactly, or in other forms or another order of its words ("loan laptops"), or by a part that no other
+    name has ("Farida's"), or misspelt.
+    """
+    said = tuple(_Word(word, start, end, "".join(stems(word)[:1])) for word, start, end in placed(text))
+    synonyms = {fold(head): tuple(others) for head, others in names.synonyms.items()}
+    fields = {
+        "customer": names.customers,
+        "assignee": names.assignees,
+        "status": names.status,
+        "priority": names.priority,
+        **names.facets,
+    }
+    found: list[_Found] = []
+    for field, known in fields.items():
+        for value in known:
+            for form in (value, *spoken.get(fold(value), ()), *synonyms.get(fold(value), ())):
+                found += _standing(said, field, value, form)
+        found += _people(said, text, field, known) if field in _PEOPLE else _begun(said, field, known)
+    taken: dict[int, _Found] = {}
+    chosen: list[Place] = []
+    for one in sorted(found):
+        over = {taken[at] for at in one.at if at in taken}
+        alike = [other for other in over if other[:4] == one[:4]]
+        if over and not alike:
+            continue
+        place = Place(one.field, (one.value,), said[min(one.at)].start, said[max(one.at)].end)
+        if alike:
+            before = next(p for p in chosen if (p.field, p.start, p.end) == (place.field, place.start, place.end))
+            chosen[chosen.index(before)] = Place(one.field, _added(before.values, one.value), place.start, place.end)
+        else:
+            taken |= dict.fromkeys(one.at, one)
+            chosen.append(place)
+    return tuple(sorted(chosen, key=lambda place: place.start))
+
+
+def _added(values: tuple[str, ...], value: str) -> tuple[str, ...]:
+    """Add a value; of one value's spellings the first is enough, filters do not tell them apart."""
+    known = {" ".join(fold(one).split()) for one in values}
+    return values if " ".join(fold(value).split()) in known else (*values, value)
+
+
+def _standing(said: Sequence[_Word], field: str, value: str, form: str) -> Iterator[_Found]:
+    wanted = words(form)
+    size = len(wanted)
+    if not wanted:
+        return
+    *before, last = wanted
+    parts = stems(form)
+    for at in range(len(said) - size + 1):
+        run = said[at : at + size]
+        span = tuple(range(at, at + size))
+        exact = [word.text for word in run[:-1]] == before
+        if exact and (run[-1].text == last or run[-1].text in forms(last) or last in forms(run[-1].text)):
+            yield _Found(0, -size, span, field, value)
+        elif field not in _PEOPLE and len(parts) == 1 and size == 1 and _akin(run[0], parts[0]):
+            yield _Found(1, -size, span, field, value)
+        elif _misspelt(" ".join(word.text for word in run), " ".join(wanted)):
+            yield _Found(3, -size, span, field, value)
+    if len(parts) > 1:
+        yield from _shuffled(said, parts, field, value)
+
+
+def _akin(word: _Word, part: str) -> bool:
+    long = min(len(word.text), len(part)) >= _LEAST
+    return bool(word.stem) and (word.stem == part and len(part) > 3 or (long and akin(word.stem, part)))
+
+
+def _misspelt(said: str, name: str) -> bool:
+    # "Unresolved" is no slip of "resolved".
+    return len(name) >= _LEAST and not said.endswith(name) and fuzz.ratio(said, name) >= _ALIKE
+
+
+def _shuffled(said: Sequence[_Word], parts: Sequence[str], field: str, value: str) -> Iterator[_Found]:
+    """Yield where all parts of a name stand close together in any order and form."""
+    for at in range(len(said)):
+        window = range(at, min(at + len(parts) + 1, len(said)))
+        held = [next((i for i in window if said[i].stem and akin(said[i].stem, part)), None) for part in parts]
+        places_ = tuple(sorted({i for i in held if i is not None}))
+        if None not in held and len(places_) == len(parts) and places_[0] == at:
+            yield _Found(1, -len(parts), places_, field, value)
+
+
+def _people(said: Sequence[_Word], text: str, field: str, known: Sequence[str]) -> Iterator[_Found]:
+    """Yield who is named by a word that only one of them has: a capital, or a first name, tells it from other words."""
+    owners: dict[str, set[str]] = {}
+    for name in known:
+        for word in words(name):
+            owners.setdefault(word, set()).add(name)
+    for at, word in enumerate(said):
+        for part in (word.text, word.text.removesuffix("s")):
+            if len(part) < 3 or len(owners.get(part, ())) != 1 or not stems(part):
+                continue
+            (name,) = owners[part]
+            led = words(name)[0] == part and (field == "assignee" or (at > 0 and not said[at - 1].stem))
+            if led or (at > 0 and text[word.start].isupper()):
+                yield _Found(2, -1, (at,), field, name)
+            break
+
+
+def _begun(said: Sequence[_Word], field: str, known: Sequence[str]) -> Iterator[_Found]:
+    """Yield the values that a word begins: "on hold" of "On hold - supplier"."""
+    for value in known:
+        parts = stems(value)
+        if len(parts) < 2 or len(parts[0]) < 3:
+            continue
+        for at, word in enumerate(said):
+            if word.stem == parts[0]:
+                yield _Found(2, -1, (at,), field, value)
