@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 import unicodedata
 from collections import Counter
@@ -20,6 +21,7 @@ from ingest.atoms import MONTHS, NUMBERS, UNITS, codes
 from ingest.blocks import sentences
 from ingest.words import akin, fold, forms, placed, stems, words
 
+_QUOTED = re.compile(r"[\"“«]([^\"“”«»]{3,60})[\"”»]|(?<!\w)['‘]([^'‘’]{3,60})['’](?!\w)")
 _NEAR = 6
 """Words between the parts of an action's name, at most: "asked us last week for a refund"."""
 _TAUGHT = 3
@@ -49,7 +51,11 @@ def ticket_lists(
     """
     found: list[TicketList] = []
     told = TicketList({})
-    pieces = [part for line in sentences(text) or [text] for part in parts(line)]
+    pieces: list[str] = []
+    for part in (part for line in sentences(text) or [text] for part in parts(line)):
+        # "… but are not Gold" goes on with what stands before it.
+        goes_on = pieces and not pieces[-1].endswith(("?", "!", ".")) and words(part)[:1] and words(part)[0] in _data()["auxiliaries"]
+        pieces = [*pieces[:-1], f"{pieces[-1]}, {part}"] if goes_on else [*pieces, part]
     for piece in pieces:
         reader = _Reader(piece, names, today, holds)
         now = reader.read()
@@ -171,8 +177,8 @@ class _Reader:
         self._loosely()
         self._counts()
         self._amounts()
-        self._dates()
         self._about()
+        self._dates()
         return TicketList(self._filters, tuple(self._left()), tuple(self._assumed))
 
     # --- words and their places ---------------------------------------------------------------------------------------
@@ -233,21 +239,25 @@ class _Reader:
     def _denies(self, i: int) -> bool:
         word, start, end = self._said[i]
         short = self._text[start:end].casefold().endswith(("n't", "n’t"))
-        return short or self._is(i, "negators") or (word.endswith("nt") and word[:-2] in self._words["auxiliaries"])
+        paired = f"{word} {self._word(i + 1)}" in self._words["denying"]
+        return short or paired or self._is(i, "negators", "doubtful") or (word.endswith("nt") and word[:-2] in self._words["auxiliaries"])
 
     def _denied(self, at: int, *, awaiting: bool = False) -> tuple[list[int], bool]:
         """Return the words that deny what stands at a place, and whether that is in doubt: "not really closed"."""
-        stranger = False
+        stranger = passed = False
         for i in range(at - 1, max(-1, at - 9), -1):
             waits = awaiting and (self._is(i, "awaiting") or (self._is(i, "awaiting_to") and self._word(i + 1) == "to"))
-            if self._broken(i) or (self._used[i] not in ("", "-") and not self._fieldish(i)):
+            if self._broken(i) or self._used[i] not in ("", "-"):
                 break
             if self._denies(i) or (waits and not stranger):
-                return list(range(i, at)), stranger
-            if self._is(i, "clauses") or self._noun(i) or self._named(i) or (stranger and self._is(i, "auxiliaries")):
+                return list(range(i, at)), stranger or self._is(i, "doubtful")
+            if self._is(i, "clauses") or self._noun(i) or self._named(i):
                 break
-            plain = not self._stems[i] or self._is(i, "carriers", "auxiliaries") or self._fieldish(i)
-            stranger = stranger or not plain
+            helps = self._is(i, "auxiliaries")
+            strange = bool(self._stems[i]) and not helps and not self._is(i, "carriers")
+            if (helps and stranger) or (strange and passed):
+                break  # "Tickets not about invoices are open" denies no state.
+            stranger, passed = stranger or strange, passed or helps
         return [], False
 
     def _behind(self, at: int) -> tuple[list[int], bool]:
@@ -285,13 +295,9 @@ class _Reader:
     # --- the steps ----------------------------------------------------------------------------------------------------
 
     def _quotes(self) -> None:
-        for left, right in ('""', "“”", "‘’", "«»"):
-            _, *pieces = self._text.split(left) if left != right else self._text.split(left)[:-1]
-            for piece in pieces[::2] if left == right else pieces:
-                said = piece.partition(right)[0].strip()
-                start = self._text.find(said) if said else -1
-                if at := self._inside(start, start + len(said)) if start >= 0 else []:
-                    self._search([at], self._denied_about(at[0]), said)
+        for match in _QUOTED.finditer(self._text):
+            if at := self._inside(*match.span()):
+                self._search([at], self._denied_about(at[0]), (match[1] or match[2]).strip())
 
     def _orders(self) -> None:
         for order, spoken in self._words["order"].items():
@@ -322,13 +328,12 @@ class _Reader:
 
     def _openings(self) -> None:
         """Take "opened", and what the column of that day is called; "open" is a state unless days stand by it."""
-        states = {form for value in self._names.status for form in (fold(value), *self._words["values"].get(fold(value), ()))}
         header = stems(self._names.headers.get("opened_at", ""))
         self._opened = False
         for i in range(len(self._said)):
             said = any(self._word(i) == w or self._word(i) in forms(w) for w in self._words["opened"])
-            state = any(self._word(i) == w or self._word(i) in forms(w) for w in states)
-            if (said or self._stems[i] in header) and self._free([i]) and (not state or self._dated(i)):
+            state = any(self._called(i, value) for value in self._names.status)
+            if self._free([i]) and ((said and (not state or self._dated(i))) or (self._stems[i] in header and not state)):
                 self._take([i], "-")
                 self._opened = True
 
@@ -355,11 +360,11 @@ class _Reader:
                 light = part in stems(" ".join(self._words["light"]))
                 done = self._word(at[0]).endswith(("ed", "ado", "ados", "ido", "idos")) or self._doing(at[0])
                 if not light and (done or self._un(at[0]) or self._denied(at[0], awaiting=True)[0] or self._counted(at[0])):
-                    self._act(owners[0], at, sure=False)
+                    self._act(owners[0], at, sure=True)
 
     def _act(self, name: str, at: Sequence[int], *, sure: bool) -> None:
         first = min(at)
-        status = any(place.field == "status" and first in own for place, own in self._places)
+        status = any(place.field == "status" and first in own and self._called(first, place.values[0]) for place, own in self._places)
         denied = self._denied(first, awaiting=True)[0]
         own = any(akin(self._stems[first], stem) for stem in stems(name))
         state = status and len(at) == 1 and not self._dated(first) and not (denied and own)
@@ -367,11 +372,22 @@ class _Reader:
         if self._free(at) and not state and (sure or (not led and not self._noun(max(at) + 1))):
             self._state("has", name, at, un=self._un(first))
 
+    def _called(self, i: int, value: str) -> bool:
+        """Tell whether a word is just what a value is called, in any language."""
+        return any(self._word(i) == form or self._word(i) in forms(form) for form in self._called_so(value))
+
+    def _called_so(self, value: str) -> tuple[str, ...]:
+        return (fold(value), *self._words["values"].get(fold(value), ()))
+
     def _spoken(self, name: str) -> Iterator[list[int]]:
         """Yield where an action stands by its name, its column's or another way of saying it."""
         synonyms = next((said for head, said in self._names.synonyms.items() if fold(head) == fold(name)), ())
         for way in (name, self._names.headers.get(name, ""), *synonyms):
-            first, *rest = [self._part(part) for part in stems(way.replace("_", " "))] or [[]]
+            said = words(way.replace("_", " "))
+            if any(word in self._words[kind] for word in said for kind in ("negators", "awaiting")):
+                continue  # "Owe a reply" asks for the reply and tells that there is none.
+            content = " ".join(word for word in said if word not in self._words["nouns"])
+            first, *rest = [self._part(part) for part in stems(content)] or [[]]
             for one in first:
                 found = list(one)
                 for options in rest:
@@ -385,7 +401,7 @@ class _Reader:
         synonyms = [way for head, ways in self._names.synonyms.items() if stems(head) == (part,) for way in ways]
         alone = (
             [i] for i, stem in enumerate(self._stems)
-            if not self._used[i] and stem and any(akin(said, one) for one in family for said in (stem, self._un(i)) if said)
+            if not self._used[i] and stem and not self._fieldish(i) and any(akin(said, one) for one in family for said in (stem, self._un(i)) if said)
         )  # fmt: skip
         return [*self._phrases(synonyms), *alone]
 
@@ -576,7 +592,7 @@ class _Reader:
                 self._search([run], self._denied(run[0])[0])
 
     def _searched(self, i: int) -> bool:
-        plain = self._stems[i] in _frame() or self._fieldish(i) or self._denies(i)
+        plain = self._stems[i] in _frame() or self._fieldish(i) or self._denies(i) or self._is(i, "vague")
         return bool(self._free([i]) and self._stems[i] and not plain and not self._number(i) and not self._broken(i))
 
     def _search(self, runs: Sequence[Sequence[int]], denied: Sequence[int], said: str = "") -> None:
