@@ -251,6 +251,9 @@ class _Reader:
                 break
             if self._denies(i) or (waits and not stranger):
                 return list(range(i, at)), stranger or self._is(i, "doubtful")
+            those = i > 1 and self._word(i - 1) in self._words["those"] and self._denies(i - 2)
+            if self._is(i, "clauses") and those:
+                return list(range(i - 2, at)), stranger
             if self._is(i, "clauses") or self._noun(i) or self._named(i):
                 break
             helps = self._is(i, "auxiliaries")
@@ -369,7 +372,8 @@ class _Reader:
         own = any(akin(self._stems[first], stem) for stem in stems(name))
         state = status and len(at) == 1 and not self._dated(first) and not (denied and own)
         led = any(i + 1 == first or not self._stems[i + 1] for (i,) in self._about_ends() if 0 <= first - i <= 3)
-        if self._free(at) and not state and (sure or (not led and not self._noun(max(at) + 1))):
+        looked_for = len(at) == 1 and (led or (not sure and self._noun(first + 1)))
+        if self._free(at) and not state and not looked_for:
             self._state("has", name, at, un=self._un(first))
 
     def _called(self, i: int, value: str) -> bool:
@@ -386,7 +390,7 @@ class _Reader:
             said = words(way.replace("_", " "))
             if any(word in self._words[kind] for word in said for kind in ("negators", "awaiting")):
                 continue  # "Owe a reply" asks for the reply and tells that there is none.
-            content = " ".join(word for word in said if word not in self._words["nouns"])
+            content = " ".join(word for word in said if way == name or word not in self._words["nouns"])
             first, *rest = [self._part(part) for part in stems(content)] or [[]]
             for one in first:
                 found = list(one)
@@ -421,7 +425,8 @@ class _Reader:
         return any(at[-1] in (i - 1, i - 2) for at in self._phrases(self._words["counting"]))
 
     def _fieldish(self, i: int) -> bool:
-        return bool(self._stems[i]) and any(self._stems[i] in stems(" ".join(said)) for said in self._fields().values())
+        said = (word for names in self._fields().values() for name in names for word in words(name))
+        return bool(self._stems[i]) and any(self._word(i) == word or self._word(i) in forms(word) for word in said)
 
     def _fields(self) -> Mapping[str, Sequence[str]]:
         """What people and the columns call each field."""
