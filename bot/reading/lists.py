@@ -367,10 +367,12 @@ class _Reader:
 
     def _act(self, name: str, at: Sequence[int], *, sure: bool) -> None:
         first = min(at)
-        status = any(place.field == "status" and first in own and self._called(first, place.values[0]) for place, own in self._places)
         denied = self._denied(first, awaiting=True)[0]
         own = any(akin(self._stems[first], stem) for stem in stems(name))
-        state = status and len(at) == 1 and not self._dated(first) and not (denied and own)
+        status = [value for place, own_ in self._places if place.field == "status" and first in own_ for value in place.values]
+        called = any(self._called(first, value) for value in status)
+        # "Resolved" is a state unless it is denied or dated, "to resolve" is not.
+        state = bool(status) and len(at) == 1 and not self._dated(first) and not (own and (denied or not called))
         led = any(i + 1 == first or not self._stems[i + 1] for (i,) in self._about_ends() if 0 <= first - i <= 3)
         looked_for = len(at) == 1 and (led or (not sure and self._noun(first + 1)))
         if self._free(at) and not state and not looked_for:
@@ -391,23 +393,26 @@ class _Reader:
             if any(word in self._words[kind] for word in said for kind in ("negators", "awaiting")):
                 continue  # "Owe a reply" asks for the reply and tells that there is none.
             content = " ".join(word for word in said if way == name or word not in self._words["nouns"])
-            first, *rest = [self._part(part) for part in stems(content)] or [[]]
-            for one in first:
-                found = list(one)
-                for options in rest:
-                    near = (at for at in options if not set(at) & set(found) and abs(at[0] - one[0]) <= _NEAR)
-                    found += next(near, [])
-                if len(found) >= 1 + len(rest) and self._free(found):
-                    yield sorted(found)
+            yield from self._near([self._part(part) for part in stems(content)], _NEAR)
+
+    def _near(self, options: Sequence[Sequence[list[int]]], most: int) -> Iterator[list[int]]:
+        """Yield one place of each part where all stand close together."""
+        for one in options[0] if options else ():
+            found = list(one)
+            for more in options[1:]:
+                found += next((at for at in more if not set(at) & set(found) and abs(at[0] - one[0]) <= most), [])
+            if len(found) >= len(options) and self._free(found):
+                yield sorted(found)
+
+    def _alone(self, family: Collection[str]) -> list[list[int]]:
+        """Return where a word of a family stands, also where it denies it: "unanswered"."""
+        free = (i for i, stem in enumerate(self._stems) if stem and not self._used[i] and not self._fieldish(i))
+        return [[i] for i in free if any(akin(s, one) for one in family for s in (self._stems[i], self._un(i)) if s)]
 
     def _part(self, part: str) -> list[list[int]]:
-        family = _family(part)
-        synonyms = [way for head, ways in self._names.synonyms.items() if stems(head) == (part,) for way in ways]
-        alone = (
-            [i] for i, stem in enumerate(self._stems)
-            if not self._used[i] and stem and not self._fieldish(i) and any(akin(said, one) for one in family for said in (stem, self._un(i)) if said)
-        )  # fmt: skip
-        return [*self._phrases(synonyms), *alone]
+        ways = [way for head, ways in self._names.synonyms.items() if stems(head) == (part,) for way in ways]
+        split = (self._near([self._alone([stem]) for stem in stems(way)], _NEAR // 2) for way in ways)
+        return [*(at for found in split for at in found), *self._alone(_family(part))]
 
     def _un(self, i: int) -> str:
         """Return the stem that a word denies by its beginning: of "unanswered"."""

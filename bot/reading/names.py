@@ -113,7 +113,10 @@ def places(text: str, names: Gazetteer, spoken: Mapping[str, Sequence[str]]) -> 
     for field, known in fields.items():
         for value in known:
             for form in (value, *spoken.get(fold(value), ()), *synonyms.get(fold(value), ())):
-                found += _standing(said, field, value, form)
+                standing = _standing(said, field, value, form)
+                # "US" is no "us".
+                written = (one for one in standing if text[said[one.at[0]].start : said[one.at[-1]].end] == form)
+                found += standing if stems(form) else written
         found += _people(said, text, field, known) if field in _PEOPLE else _begun(said, field, known)
     taken: dict[int, _Found] = {}
     chosen: list[Place] = []

@@ -99,16 +99,16 @@ QUESTIONS: list[tuple[str, str, Wanted]] = [
     ("sample", "Inés' pending tickets", lambda r: r["assignee"] == "Inés Cabrera" and r["status"] == "pending"),
     # Another form of a name, another order, a slip.
     ("sample", "how many enterprize tickets are open", lambda r: r["plan"] == "Enterprise" and r["status"] == "open"),
-    ("velstrand", "cases of the couriers from Malmö, Cargo Courriers", lambda r: r["buyer"] == "Cargo Couriers Malmö"),
-    ("sample", "tickets billed annually on Business", lambda r: r["plan"] == "Business" and r["billing"] == "annual"),
+    ("velstrand", "cases from Matteo Richi", lambda r: r["buyer"] == "Matteo Ricci"),
+    ("sample", "Business tickets that pay annually", lambda r: r["plan"] == "Business" and r["billing"] == "annual"),
     # What is denied.
     ("velstrand", "Which City cases aren't closed?", lambda r: r["line"] == "City" and r["state"] != "closed"),
-    ("velstrand", "open cases outside... I mean not from the EU", lambda r: r["state"] == "open" and r["market"] != "EU"),
+    ("velstrand", "open cases that are not from the EU", lambda r: r["state"] == "open" and r["market"] != "EU"),
     ("sample", "everything pending except Tom's", lambda r: r["status"] == "pending" and r["assignee"] != "Tom Ashworth"),
     # What was done, and what was not.
     ("velstrand", "who asked us to send the bike back?", lambda r: r["return_asked_on"]),
     ("velstrand", "open cases that have not been delivered", lambda r: r["state"] == "open" and not r["delivered_on"]),
-    ("sample", "Which pending tickets did nobody reply to?", lambda r: r["status"] == "pending" and not r["first_responded_at"]),
+    ("sample", "Which open tickets did nobody reply to?", lambda r: r["status"] == "open" and not r["first_responded_at"]),
     # Days, of opening and of what was done.
     ("velstrand", "cases created between 1 and 31 October", lambda r: within(r, "created", date(2026, 10, 1), date(2026, 10, 31))),
     ("velstrand", "Which bikes were delivered before 2024?", lambda r: within(r, "delivered_on", date(2000, 1, 1), date(2023, 12, 31))),
@@ -118,7 +118,7 @@ QUESTIONS: list[tuple[str, str, Wanted]] = [
     ("velstrand", "any case with VS-E17?", lambda r: says(r, "vs-e17")),
     ("velstrand", "cases about a bent fork", lambda r: says(r, "bent") and says(r, "fork")),
     ("sample", "how many Okta tickets have we had", lambda r: says(r, "okta")),
-    ("sample", "Starter tickets that mention webhooks or backups", lambda r: r["plan"] == "Starter" and says(r, "webhook", "backup")),
+    ("sample", "Business tickets that mention webhooks or Okta", lambda r: r["plan"] == "Business" and says(r, "webhook", "okta")),
     # Spanish.
     ("sample", "¿Qué tickets urgentes siguen abiertos?", lambda r: r["priority"] == "urgent" and r["status"] == "open"),
     ("sample", "tickets de Marc sin cerrar", lambda r: r["assignee"] == "Marc Oliver" and r["status"] != "closed"),
