@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
-from rapidfuzz import fuzz
+from rapidfuzz import fuzz, process
 
 from bot.types import Gazetteer
 from ingest.words import akin, fold, forms, mentions, placed, stems, words
@@ -110,14 +111,18 @@ def places(text: str, names: Gazetteer, spoken: Mapping[str, Sequence[str]]) -> 
         **names.facets,
     }
     found: list[_Found] = []
+    for field in _PEOPLE:
+        found += _people(said, text, field, tuple(fields.pop(field)))
     for field, known in fields.items():
+        found += _begun(said, field, known)
         for value in known:
             for form in (value, *spoken.get(fold(value), ()), *synonyms.get(fold(value), ())):
                 standing = _standing(said, field, value, form)
                 # "US" is no "us".
-                written = (one for one in standing if text[said[one.at[0]].start : said[one.at[-1]].end] == form)
+                written = (
+                    one for one in standing if text[said[one.at[0]].start : said[one.at[-1]].end] == form
+                )
                 found += standing if stems(form) else written
-        found += _people(said, text, field, known) if field in _PEOPLE else _begun(said, field, known)
     taken: dict[int, _Found] = {}
     chosen: list[Place] = []
     for one in sorted(found):
@@ -127,8 +132,12 @@ def places(text: str, names: Gazetteer, spoken: Mapping[str, Sequence[str]]) -> 
             continue
         place = Place(one.field, (one.value,), said[min(one.at)].start, said[max(one.at)].end)
         if alike:
-            before = next(p for p in chosen if (p.field, p.start, p.end) == (place.field, place.start, place.end))
-            chosen[chosen.index(before)] = Place(one.field, _added(before.values, one.value), place.start, place.end)
+            before = next(
+                p for p in chosen if (p.field, p.start, p.end) == (place.field, place.start, place.end)
+            )
+            chosen[chosen.index(before)] = Place(
+                one.field, _added(before.values, one.value), place.start, place.end
+            )
         else:
             taken |= dict.fromkeys(one.at, one)
             chosen.append(place)
@@ -146,15 +155,13 @@ def _standing(said: Sequence[_Word], field: str, value: str, form: str) -> Itera
     size = len(wanted)
     if not wanted:
         return
-    *before, last = wanted
     parts = stems(form)
     for at in range(len(said) - size + 1):
         run = said[at : at + size]
         span = tuple(range(at, at + size))
-        exact = [word.text for word in run[:-1]] == before
-        if exact and (run[-1].text == last or run[-1].text in forms(last) or last in forms(run[-1].text)):
+        if _exact(run, wanted):
             yield _Found(0, -size, span, field, value)
-        elif field not in _PEOPLE and len(parts) == 1 and size == 1 and _akin(run[0], parts[0]):
+        elif len(parts) == 1 and size == 1 and _akin(run[0], form, parts[0]):
             yield _Found(1, -size, span, field, value)
         elif _misspelt(" ".join(word.text for word in run), " ".join(wanted)):
             yield _Found(3, -size, span, field, value)
@@ -162,9 +169,17 @@ def _standing(said: Sequence[_Word], field: str, value: str, form: str) -> Itera
         yield from _shuffled(said, parts, field, value)
 
 
-def _akin(word: _Word, part: str) -> bool:
-    long = min(len(word.text), len(part)) >= _LEAST
-    return bool(word.stem) and (word.stem == part and len(part) > 3 or (long and akin(word.stem, part)))
+def _exact(run: Sequence[_Word], wanted: Sequence[str]) -> bool:
+    """Tell whether some words are those of a name, the last one perhaps its plural or possessive."""
+    *before, last = wanted
+    said = run[-1].text
+    same = said == last or said in forms(last) or last in forms(said)
+    return same and [word.text for word in run[:-1]] == before
+
+
+def _akin(word: _Word, name: str, part: str) -> bool:
+    long = min(len(word.text), len(name)) >= _LEAST
+    return bool(word.stem) and ((word.stem == part and len(part) > 3) or (long and akin(word.stem, part)))
 
 
 def _misspelt(said: str, name: str) -> bool:
@@ -176,27 +191,64 @@ def _shuffled(said: Sequence[_Word], parts: Sequence[str], field: str, value: st
     """Yield where all parts of a name stand close together in any order and form."""
     for at in range(len(said)):
         window = range(at, min(at + len(parts) + 1, len(said)))
-        held = [next((i for i in window if said[i].stem and akin(said[i].stem, part)), None) for part in parts]
+        held = [
+            next((i for i in window if said[i].stem and akin(said[i].stem, part)), None) for part in parts
+        ]
         places_ = tuple(sorted({i for i in held if i is not None}))
         if None not in held and len(places_) == len(parts) and places_[0] == at:
             yield _Found(1, -len(parts), places_, field, value)
 
 
-def _people(said: Sequence[_Word], text: str, field: str, known: Sequence[str]) -> Iterator[_Found]:
-    """Yield who is named by a word that only one of them has: a capital, or a first name, tells it from other words."""
+def _people(said: Sequence[_Word], text: str, field: str, known: tuple[str, ...]) -> Iterator[_Found]:
+    """Yield who is named: wholly, by a word that nobody else has and that a capital or its place tells apart, or misspelt.
+
+    Of many thousands of names only those are compared whose words are there.
+    """
+    begin, owners = _index(known)
+    found: list[_Found] = []
+    for at, word in enumerate(said):
+        bases = dict.fromkeys((word.text, word.text.removesuffix("s"), word.text.removesuffix("es")))
+        for name in (name for base in bases for name in begin.get(base, ())):
+            wanted = words(name)
+            if len(run := said[at : at + len(wanted)]) == len(wanted) and _exact(run, wanted):
+                found.append(_Found(0, -len(wanted), tuple(range(at, at + len(wanted))), field, name))
+        part = next(
+            (base for base in bases if len(base) > 2 and len(owners.get(base, ())) == 1 and stems(base)), ""
+        )
+        if part:
+            (name,) = owners[part]
+            led = words(name)[0] == part and (field == "assignee" or (at > 0 and not said[at - 1].stem))
+            if led or (at > 0 and text[word.start].isupper()):
+                found.append(_Found(2, -1, (at,), field, name))
+    yield from found
+    if not found:
+        folded = _folded(known)
+        for size in range(1, 4):
+            for at in range(len(said) - size + 1):
+                run = said[at : at + size]
+                spoken = " ".join(word.text for word in run)
+                if run[0].stem and run[-1].stem and len(spoken) >= _LEAST:
+                    for _, _, n in process.extract(
+                        spoken, folded, scorer=fuzz.ratio, score_cutoff=_ALIKE, limit=3
+                    ):
+                        yield _Found(3, -size, tuple(range(at, at + size)), field, known[n])
+
+
+@lru_cache(maxsize=16)
+def _index(known: tuple[str, ...]) -> tuple[Mapping[str, list[str]], Mapping[str, set[str]]]:
+    """Return the names by their first word, and by each of their words."""
+    begin: dict[str, list[str]] = {}
     owners: dict[str, set[str]] = {}
     for name in known:
         for word in words(name):
             owners.setdefault(word, set()).add(name)
-    for at, word in enumerate(said):
-        for part in (word.text, word.text.removesuffix("s")):
-            if len(part) < 3 or len(owners.get(part, ())) != 1 or not stems(part):
-                continue
-            (name,) = owners[part]
-            led = words(name)[0] == part and (field == "assignee" or (at > 0 and not said[at - 1].stem))
-            if led or (at > 0 and text[word.start].isupper()):
-                yield _Found(2, -1, (at,), field, name)
-            break
+        begin.setdefault(words(name)[0] if words(name) else "", []).append(name)
+    return begin, owners
+
+
+@lru_cache(maxsize=16)
+def _folded(known: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(" ".join(words(name)) for name in known)
 
 
 def _begun(said: Sequence[_Word], field: str, known: Sequence[str]) -> Iterator[_Found]:
