@@ -54,17 +54,20 @@ def ticket_lists(
     for piece in pieces:
         draft = Draft(piece, names, today, holds)
         now = _read(draft)
-        if not (draft.nouns or len(pieces) == 1 or (now.filters and not now.not_understood)):
-            told = (
-                told
-                if found
-                else TicketList({k: v for k, v in now.filters.items() if k in ("customer", "facets")})
-            )
+        asked = _asks(draft)
+        if not (
+            draft.nouns or len(pieces) == 1 or (now.filters and not now.not_understood and (found or asked))
+        ):
+            # What asks nothing may name whom the next one is about.
+            kept = {
+                k: v for k, v in now.filters.items() if k in ("customer", "facets") or not now.not_understood
+            }
+            told = told if found else TicketList(kept)
         else:
             narrows = bool(found) and not draft.nouns
             listed = merged(found[-1] if narrows else told, now)
             # "… I mean not closed yet" asks no more, it says better what is asked.
-            found = [*(found[:-1] if narrows and not _asks(draft) else found), listed]
+            found = [*(found[:-1] if narrows and not asked else found), listed]
     return tuple(found) or (_read(Draft(text, names, today, holds)),)
 
 

@@ -11,6 +11,8 @@ from ingest.words import akin, fold, stems, words
 
 _NEAR = 6
 """Words between the parts of an action's name, at most: "asked us last week for a refund"."""
+_SURE = 5
+"""Letters that a word shares with one that means the same as a part of a name; there are many of those."""
 
 
 def actions(on: Draft) -> None:
@@ -77,7 +79,7 @@ def _part(stem: str, on: Draft) -> list[list[int]]:
     """Return where a part of a name stands: "sent … back" for `return`, as the settings' synonyms say."""
     ways = [way for head, ways in on.names.synonyms.items() if stems(head) == (stem,) for way in ways]
     split = (_near(on, [_alone(on, [one]) for one in stems(way)], _NEAR // 2) for way in ways)
-    return [*(at for found in split for at in found), *_alone(on, family(stem))]
+    return [*(at for found in split for at in found), *_alone(on, [stem]), *_alone(on, family(stem), _SURE)]
 
 
 def _near(on: Draft, options: Sequence[Sequence[list[int]]], most: int) -> Iterator[list[int]]:
@@ -90,14 +92,18 @@ def _near(on: Draft, options: Sequence[Sequence[list[int]]], most: int) -> Itera
             yield sorted(found)
 
 
-def _alone(on: Draft, wanted: Collection[str]) -> list[list[int]]:
+def _alone(on: Draft, wanted: Collection[str], near: int = 0) -> list[list[int]]:
     """Return where one word of a family stands, also where it denies it: "unanswered"."""
     free = (i for i, stem in enumerate(on.stems) if stem and not on.used[i] and i not in on.called)
     return [
         [i]
         for i in free
-        if any(akin(said, one) for one in wanted for said in (on.stems[i], on.un(i)) if said)
+        if any(_kin(said, one, near) for one in wanted for said in (on.stems[i], on.un(i)) if said)
     ]
+
+
+def _kin(said: str, one: str, near: int) -> bool:
+    return said == one or (akin(said, one) and said[:near] == one[:near])
 
 
 def called(on: Draft, i: int, value: str) -> bool:

@@ -21,7 +21,7 @@ def orders(on: Draft) -> None:
 
 def _order(on: Draft, order: str, at: list[int], *, alone: bool) -> None:
     limit = 0
-    for i in (at[-1] + 1, at[0] - 1):
+    for i in (at[-1] + 1, at[0] - 1, *([at[0] - 2] if on.noun(at[0] - 1) else [])):
         number = on.number(i)
         if number and 1 <= number <= 50 and on.free([i]) and on.word(i + 1) not in UNITS:
             limit, at = number, [*at, i]

@@ -95,6 +95,8 @@ def _ways(on: Draft) -> Iterator[tuple[str, ...]]:
 
 def _single(on: Draft, i: int) -> str:
     word = on.word(i)
+    if len(word) > 4 and word.endswith("ies"):
+        return f"{word[:-3]}y"
     return (
         word[:-1] if len(word) > 4 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
     )
