@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,9 @@ def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Des
     tickets = company.tickets.model_copy(update={"csv": (VELSTRAND / "tickets.csv",)})
     settings = {
         "sample": sample_settings(tmp_path_factory.mktemp("sample")),
-        "velstrand": company.model_copy(update={"data": tmp_path_factory.mktemp("velstrand"), "tickets": tickets}),
+        "velstrand": company.model_copy(
+            update={"data": tmp_path_factory.mktemp("velstrand"), "tickets": tickets}
+        ),
     }
     made = {name: build(one, HashingEmbedder(), None) for name, one in settings.items()}
     for desk in made.values():
@@ -163,3 +164,110 @@ def test_counts_bounds_and_orders(
     (listed,) = read(desks, company, text)
     assert listed.filters == filters
     assert listed.not_understood == ()
+
+
+NAMES = Gazetteer(
+    {"hall": ("North Hall", "Annex"), "is_vip": ("false", "true")},
+    status=("New", "In work", "Waiting for parts", "Solved", "Closed"),
+    priority=("P1", "P2"),
+    customers=("Ada Lowe", "Vega Foods"),
+    assignees=("kim", "Jo Brandt"),
+    actions=("delivery", "handover"),
+    headers={"handover": "given out", "opened_at": "noted", "assignee": "looked after by"},
+)
+
+
+def listed(text: str, names: Gazetteer = NAMES) -> TicketList:
+    (one,) = ticket_lists(text, names, TODAY["sample"], lambda word: word != "zebra")
+    return one
+
+
+@pytest.mark.parametrize(
+    ("text", "filters"),
+    [
+        ("which tickets are still open", {"status": ["New", "In work", "Waiting for parts"]}),
+        ("unresolved tickets", {"not_status": ["Solved", "Closed"]}),
+        ("tickets waiting on P1", {"status": "Waiting for parts", "priority": "P1"}),
+        ("kims tickets", {"assignee": "kim"}),
+        ("P2s in the hall north", {"priority": "P2", "facets": {"hall": "North Hall"}}),
+        ("vip tickets", {"facets": {"is_vip": "true"}}),
+        ("non-vip tickets", {"not_facets": {"is_vip": "true"}}),
+        ("tickets not given out yet", {"lacks": "handover"}),
+        ("tickets noted in August", {"opened_from": "2026-08-01", "opened_to": "2026-08-31"}),
+    ],
+)
+def test_a_companys_own_words_are_read(text: str, filters: Mapping[str, Any]) -> None:
+    assert listed(text).filters == filters
+
+
+def test_open_where_no_status_is_called_so_is_said() -> None:
+    assert listed("open tickets").assumed == ("“open”: New, In work, Waiting for parts",)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("P1 tickets from Spain", ("Spain",)),
+        ("zebra tickets", ("zebra",)),
+        ("my P1 tickets", ("my",)),
+        ("tickets not really closed", ("not really closed",)),
+        ("tickets not noted in August", ("not noted in August",)),
+        ("P1 tickets that came in outside business hours", ("outside business hours",)),
+    ],
+)
+def test_what_nothing_uses_is_said_and_is_no_filter(text: str, left: tuple[str, ...]) -> None:
+    one = listed(text)
+    assert one.not_understood == left
+    assert set(one.filters) <= {"priority"}
+
+
+WAYS = [
+    ("{} tickets", False),
+    ("which tickets are {}", False),
+    ("tickets that are not {}", True),
+    ("which tickets aren't {}", True),
+    ("all tickets except {} ones", True),
+    ("tickets que no son {}", True),
+    ("tickets that have never been {}", True),
+]
+
+
+@pytest.mark.parametrize(("way", "denied"), WAYS)
+@pytest.mark.parametrize("value", ["New", "In work", "Closed", "P1", "Annex"])
+def test_a_denied_value_is_never_its_opposite(way: str, denied: bool, value: str) -> None:
+    filters = listed(way.format(value)).filters
+    assert len(filters) == 1
+    assert all(name.startswith("not_") == denied for name in filters)
+
+
+def test_a_list_and_some_of_it_are_two_lists() -> None:
+    first, second = ticket_lists(
+        "how many P1 ones since May, and which are still closed?", NAMES, TODAY["sample"], lambda word: True
+    )
+    assert first.filters == {"priority": "P1", "opened_from": "2026-05-01"}
+    assert second.filters == {**first.filters, "status": "Closed"}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "filters"),
+    [
+        ("closed tickets", "only the P1 ones", {"status": "Closed", "priority": "P1"}),
+        ("closed tickets", "only the new ones", {"status": "New"}),
+        (
+            "closed tickets of Vega",
+            "and those not closed?",
+            {"customer": "Vega Foods", "not_status": "Closed"},
+        ),
+        ("P1 tickets since May", "and since July?", {"priority": "P1", "opened_from": "2026-07-01"}),
+        ("vip tickets in North Hall", "and in the Annex?", {"facets": {"is_vip": "true", "hall": "Annex"}}),
+        ("tickets with a delivery in May", "and without delivery?", {"lacks": "delivery"}),
+    ],
+)
+def test_a_follow_up_keeps_what_it_leaves_open(before: str, now: str, filters: Mapping[str, Any]) -> None:
+    assert merged(listed(before), listed(now)).filters == filters
+
+
+def test_one_of_many_thousand_customers_is_found() -> None:
+    many = tuple(f"Shop {n} Limited" for n in range(20_000))
+    names = Gazetteer({}, customers=many)
+    assert listed("tickets of shop 777 limited", names).filters == {"customer": "Shop 777 Limited"}
