@@ -68,7 +68,7 @@ class Gazetteer:
     synonyms: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Word of the trade to other ways of saying it."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Field, facet, event or action to what the company calls its column: "opened_at" is "Logged"."""
+    """Field, facet, event or action to what the company calls its column: "opened_at" is "Received"."""
     tickets_as_of: datetime | None = None
     """When the tickets were last imported or changed, None where they are read as they are."""
 

@@ -65,7 +65,7 @@ def people(text: str, known: Collection[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a text names what: the `start` and `end` of "Portuguese" in it are `Portugal`, a value of `country`."""
+    """Where a text names what: the `start` and `end` of "Danish" in it are `Denmark`, a value of `country`."""
 
     field: str
     """`customer`, `assignee`, `status`, `priority` or a facet."""
@@ -98,8 +98,8 @@ class _Found(NamedTuple):
 def places(text: str, names: Gazetteer, spoken: Mapping[str, Sequence[str]]) -> tuple[Place, ...]:
     """Say where a text names what, in order, no place inside another; `spoken` gives other words for a folded value.
 
-    A name stands exactly, or in other forms or another order of its words ("loan laptops"), or by a part that no other
-    name has ("Farida's"), or misspelt.
+    A name stands exactly, or in other forms or another order of its words ("cargo bikes" for Bike, cargo), or by a part that no other
+    name has ("Okoye's"), or misspelt.
     """
     said = tuple(_Word(word, start, end, "".join(stems(word)[:1])) for word, start, end in placed(text))
     synonyms = {fold(head): tuple(others) for head, others in names.synonyms.items()}
