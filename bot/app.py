@@ -165,8 +165,15 @@ class Desk:
             titles=self._known_titles(),
             actions=(*self.tickets.settings.actions, *self.tickets.settings.events),
             synonyms=self.settings.words.synonyms,
+            headers=self._headers(),
             tickets_as_of=known.as_of,
         )
+
+    def _headers(self) -> Mapping[str, str]:
+        """What the company calls the columns; those that only machines read say nothing."""
+        of = self.tickets.settings
+        named = {**of.columns, **of.facets, **of.events, **of.actions}
+        return {name: column.replace("_", " ") for name, column in named.items()}
 
     def _known_titles(self) -> tuple[str, ...]:
         """Return the documents' titles, the last known ones while the index does not answer.

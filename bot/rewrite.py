@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
 from bot import prompts
-from bot.filters.days import spans
+from bot.reading.periods import spans
 from bot.filters.flags import is_flag, turned
 from bot.gate import asks
 from bot.types import Budget, ChatModel, Gazetteer, Message, PastTurn, Question, Reply

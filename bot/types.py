@@ -67,6 +67,8 @@ class Gazetteer:
     """What the settings declare that somebody did or that happened: "refund request", "charge"."""
     synonyms: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Word of the trade to other ways of saying it."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Field, facet, event or action to what the company calls its column: "opened_at" is "Received"."""
     tickets_as_of: datetime | None = None
     """When the tickets were last imported or changed, None where they are read as they are."""
 
@@ -87,6 +89,11 @@ class Aspect:
     text: str
     """Standalone, without ticket numbers and customers' names."""
     intent: Intent = "lookup"
+<<<<<<< HEAD
+=======
+    words: frozenset[str] = frozenset()
+    """Stems of its content words."""
+>>>>>>> lists
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Facet to the values of it that it names."""
     expects: frozenset[AtomKind] = frozenset()

@@ -59,6 +59,11 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(map(_spoken, _WORD.finditer(fold(unicodedata.normalize("NFC", text)))))
 
 
+def placed(text: str) -> tuple[tuple[str, int, int], ...]:
+    """Return the words as `words` does, with where each begins and ends in a text that is normalised (NFC)."""
+    return tuple((_spoken(match), *match.span()) for match in _WORD.finditer(fold(text)))
+
+
 _IRREGULAR = {
     "kept": "keep", "held": "hold", "paid": "pay", "sent": "send", "given": "give", "gave": "give", "bought": "buy",
     "sold": "sell", "told": "tell", "made": "make", "lost": "lose", "left": "leave", "met": "meet", "took": "take",
@@ -118,13 +123,13 @@ def mentions(text: str, names: Iterable[str], *, strict: bool = False) -> tuple[
         places.setdefault(word, []).append(at)
     bases: dict[str, list[str]] = {}
     for word in places:
-        for form in _forms(word):
+        for form in forms(word):
             bases.setdefault(form, []).append(word)
 
     def starts(wanted: tuple[str, ...]) -> Iterator[int]:
         """Yield where the words of a name stand. Of thousands of names only those are compared whose first word is there."""
         *before, last = wanted
-        alike = {last, *_forms(last), *bases.get(last, ())}
+        alike = {last, *forms(last), *bases.get(last, ())}
         if not before:
             yield from sorted(at for word in alike for at in places.get(word, ()))
             return
@@ -154,14 +159,14 @@ _split = lru_cache(maxsize=65536)(words)
 
 
 @lru_cache(maxsize=4096)
-def _forms(word: str) -> frozenset[str]:
+def forms(word: str) -> frozenset[str]:
     """Return the plurals of a word, and its adverb where that means the same ("annually"; but "monthly" is no "month")."""
-    forms = {f"{word}s", f"{word}es"} if len(word) > 1 else set()
+    found = {f"{word}s", f"{word}es"} if len(word) > 1 else set()
     if word.endswith("y"):
-        forms.add(f"{word[:-1]}ies")
+        found.add(f"{word[:-1]}ies")
     if word.endswith("al"):
-        forms.add(f"{word}ly")
-    return frozenset(forms)
+        found.add(f"{word}ly")
+    return frozenset(found)
 
 
 def _written_alike(text: str, name: str) -> bool:

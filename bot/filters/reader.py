@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.filters import denial
 from bot.filters.actions import alike, family_of, positive
-from bot.filters.days import Span, spans
+from bot.reading.periods import Span, spans
 from bot.filters.flags import flag_name, is_flag
 from bot.filters.meant import same_customer
 from bot.filters.phrases import (

@@ -15,7 +15,7 @@ import bot
 from bot.app import Desk
 from bot.config import WordSettings, load
 from bot.filters import described, read
-from bot.filters.days import spans
+from bot.reading.periods import spans
 from bot.types import Gazetteer
 from ingest.embed import Embedder
 from tests.bot.test_tools import toolbox, use
