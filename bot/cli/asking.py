@@ -81,7 +81,7 @@ def _prompt(desk: Desk, now: datetime, after: str) -> None:
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    mode: Annotated[Mode, typer.Option(help="naive and hybrid are baselines for comparison.")] = "gated",
+    mode: Annotated[Mode, typer.Option(help="naive and hybrid are baselines, direct and agent fix the route; for comparison.")] = "gated",
     show_trace: Annotated[bool, typer.Option("--trace", help="Show the steps.")] = False,
     user: Annotated[str, typer.Option("--as", help="Ask with this user's rights.")] = "",
     now: Annotated[str, typer.Option(help="The desk's date or time, ISO.")] = "",
