@@ -1,0 +1,180 @@
+"""The figures as tables, for the terminal and for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from bot.evaluate.figures import (
+    COUNTED,
+    area,
+    by_type,
+    count,
+    grouped,
+    periods,
+    rate,
+    retrieval,
+    risk,
+    routes,
+    sets,
+    stages,
+    words,
+)
+from bot.evaluate.intervals import Mean
+from bot.evaluate.ranking import METRICS
+from bot.evaluate.record import Asked, Run, Searched, Sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with a title; the first column names the row."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def markdown(table: Table) -> str:
+    """Return a table as Markdown, its columns aligned."""
+    lines = [table.head, *table.rows]
+    wide = [max(len(line[i]) for line in lines) for i in range(len(table.head))]
+    shown = [
+        "| "
+        + " | ".join(
+            cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(line, wide, strict=True))
+        )
+        + " |"
+        for line in lines
+    ]
+    rule = "|" + "|".join("-" * (w + 1) + ("-" if i == 0 else ":") for i, w in enumerate(wide)) + "|"
+    return "\n".join(
+        [f"### {table.title}", "", shown[0], rule, *shown[1:], *(["", table.note] if table.note else [])]
+    )
+
+
+def tables(run: Run) -> list[Table]:
+    """Return all tables of a run: each set's, and all sets together where there are several."""
+    found: list[Table] = []
+    for name, records in sets(run.asked).items():
+        modes = grouped(records, lambda r: str(r.mode))
+        for mode, held in modes.items():
+            found.append(_outcomes(f"{name}, mode {mode}", held, run.seed))
+        found += _side_by_side(name, modes, run.seed)
+    if several := [
+        _of_sets(mode, of, run.seed) for mode, of in grouped(run.asked, lambda r: str(r.mode)).items()
+    ]:
+        found += several if len({r.set for r in run.asked}) > 1 else []
+    for name, queries in grouped(run.searched, lambda s: s.set).items():
+        found.append(_retrieval(name, grouped(queries, lambda s: str(s.arm)), run.seed))
+    for name, sentences in grouped(run.sentences, lambda s: s.set).items():
+        found += _sentences(name, sentences)
+    return found
+
+
+def shown(value: Mean) -> str:
+    """Write a mean with its interval: 0.61 (0.52-0.70)."""
+    return f"{value.value:.2f} ({value.low:.2f}–{value.high:.2f})" if value.n else "–"
+
+
+def percent(value: Mean) -> str:
+    """Write a share with its interval: 31 % (18-46)."""
+    return f"{value.value:.0%} ({value.low:.0%}–{value.high:.0%})".replace("%–", "–") if value.n else "–"
+
+
+_HEAD = ("n", *(name for name in COUNTED if name != "crash"))
+
+
+def _counts(name: str, records: Sequence[Asked], seed: int) -> tuple[str, ...]:
+    right = f"{count(records, 'right')}, {percent(rate(records, 'right', seed))}"
+    return (name, str(len(records)), right, *(str(count(records, kind)) for kind in _HEAD[2:]))
+
+
+def _outcomes(title: str, records: Sequence[Asked], seed: int) -> Table:
+    crashes = count(records, "crash")
+    rows = tuple(_counts(name, of, seed) for name, of in by_type(records).items())
+    note = f"{crashes} crashed; see the log." if crashes else ""
+    return Table(title, ("type", *_HEAD), rows, note)
+
+
+def _of_sets(mode: str, records: Sequence[Asked], seed: int) -> Table:
+    rows = tuple(_counts(name, of, seed) for name, of in sets(records).items())
+    return Table(f"by set, mode {mode}", ("set", *_HEAD), rows)
+
+
+def _side_by_side(name: str, modes: dict[str, list[Asked]], seed: int) -> list[Table]:
+    """Return what is compared between modes: rates, retrieval, routes, time."""
+    head = tuple(modes)
+    curves = {mode: risk(of) for mode, of in modes.items()}
+    rates = [
+        (kind, *(percent(rate(of, kind, seed)) for of in modes.values()))
+        for kind in COUNTED
+        if any(count(of, kind) for of in modes.values())
+    ]
+    rates += [
+        ("median words", *(f"{words(of):g}" for of in modes.values())),
+        ("area under risk-coverage", *(f"{area(curve):.3f}" for curve in curves.values())),
+    ]
+    found = [Table(f"{name}: outcomes, 95 % intervals", ("", *head), tuple(rates))]
+    if any(r.metrics for of in modes.values() for r in of):
+        found.append(_retrieval(name, modes, seed))
+    found.append(_routes(name, modes))
+    longest = sorted(map(stages, modes.values()), key=len, reverse=True)
+    names = dict.fromkeys(stage for of in longest for stage in of)
+    times = [(stage, *(f"{stages(of).get(stage, 0.0):.1f}" for of in modes.values())) for stage in names]
+    times.append(("median of the whole", *(f"{median(r.ms for r in of):.1f}" for of in modes.values())))
+    found.append(Table(f"{name}: mean milliseconds by stage", ("", *head), tuple(times)))
+    return found
+
+
+def _retrieval(name: str, columns: dict[str, list[Asked]] | dict[str, list[Searched]], seed: int) -> Table:
+    means = {column: retrieval(of, seed) for column, of in columns.items()}
+    n = max(value.n for of in means.values() for value in of.values())
+    rows = tuple((metric, *(shown(of[metric]) for of in means.values() if of)) for metric in METRICS)
+    return Table(
+        f"{name}: what searches returned, {n} questions", ("", *(c for c, of in means.items() if of)), rows
+    )
+
+
+def _routes(name: str, modes: dict[str, list[Asked]]) -> Table:
+    rows = tuple(
+        (mode, expected, taken, str(cell.n), str(cell.right), f"{cell.searches:.1f}", f"{cell.calls:.1f}")
+        for mode, of in modes.items()
+        for (expected, taken), cell in routes(of).items()
+    )
+    return Table(
+        f"{name}: routes and what they cost",
+        ("mode", "expected", "taken", "n", "right", "searches", "model calls"),
+        rows,
+    )
+
+
+def _sentences(name: str, sentences: Sequence[Sentence]) -> list[Table]:
+    share = {
+        what: f"{hits}/{n}" + (f" {hits / n:.0%}" if n else "")
+        for what, (hits, n) in periods(sentences).items()
+    }
+    kinds = sorted(
+        grouped(sentences, lambda s: s.kind).items(), key=lambda kind: (not kind[1][0].states_rule, kind[0])
+    )
+    rows = tuple(
+        (
+            kind,
+            "yes" if of[0].states_rule else "no",
+            str(len(of)),
+            str(sum(s.found for s in of)),
+            f"{sum(s.same_period for s in of)}/{sum(s.period for s in of)}"
+            if any(s.period for s in of)
+            else "–",
+        )
+        for kind, of in kinds
+    )
+    return [
+        Table(f"{name}: rules found in sentences", ("", "share"), tuple(share.items())),
+        Table(
+            f"{name}: by kind",
+            ("kind", "states a rule", "n", "rule found", "amount and unit right"),
+            rows,
+        ),
+    ]
