@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -55,22 +55,42 @@ def markdown(table: Table) -> str:
 
 
 def tables(run: Run) -> list[Table]:
-    """Return all tables of a run: each set's, and all sets together where there are several."""
+    """Return all tables of a run: each set's, all sets together where there are several, searches and sentences."""
     found: list[Table] = []
     for name, records in sets(run.asked).items():
         modes = grouped(records, lambda r: str(r.mode))
-        for mode, held in modes.items():
-            found.append(_outcomes(f"{name}, mode {mode}", held, run.seed))
-        found += _side_by_side(name, modes, run.seed)
-    if several := [
-        _of_sets(mode, of, run.seed) for mode, of in grouped(run.asked, lambda r: str(r.mode)).items()
-    ]:
-        found += several if len({r.set for r in run.asked}) > 1 else []
+        found += [outcomes(name, mode, of, run.seed) for mode, of in modes.items()]
+        found += side_by_side(name, modes, run.seed)
+    return [*found, *of_sets(run), *of_queries(run), *of_sentences(run)]
+
+
+def of_sets(run: Run) -> list[Table]:
+    """Return the outcomes by set in each mode, where there are several sets."""
+    if len({r.set for r in run.asked}) < 2:
+        return []
+    return [
+        Table(
+            f"by set, mode {mode}",
+            ("set", *_HEAD),
+            tuple(_counts(name, held, run.seed) for name, held in sets(of).items()),
+        )
+        for mode, of in grouped(run.asked, lambda r: str(r.mode)).items()
+    ]
+
+
+def of_queries(run: Run) -> list[Table]:
+    """Return how well the queries of each public set are searched."""
+    found: list[Table] = []
     for name, queries in grouped(run.searched, lambda s: s.set).items():
-        found.append(_retrieval(name, grouped(queries, lambda s: str(s.arm)), run.seed))
-    for name, sentences in grouped(run.sentences, lambda s: s.set).items():
-        found += _sentences(name, sentences)
+        arms: dict[str, list[Searched]] = grouped(queries, lambda s: str(s.arm))
+        found.append(_retrieval(name, arms, run.seed))
     return found
+
+
+def of_sentences(run: Run) -> list[Table]:
+    """Return how well rules are found in each set of sentences."""
+    found = [_sentences(name, of) for name, of in grouped(run.sentences, lambda s: s.set).items()]
+    return [table for of in found for table in of]
 
 
 def shown(value: Mean) -> str:
@@ -91,19 +111,15 @@ def _counts(name: str, records: Sequence[Asked], seed: int) -> tuple[str, ...]:
     return (name, str(len(records)), right, *(str(count(records, kind)) for kind in _HEAD[2:]))
 
 
-def _outcomes(title: str, records: Sequence[Asked], seed: int) -> Table:
+def outcomes(name: str, mode: str, records: Sequence[Asked], seed: int) -> Table:
+    """Return the outcomes by type."""
     crashes = count(records, "crash")
-    rows = tuple(_counts(name, of, seed) for name, of in by_type(records).items())
+    rows = tuple(_counts(kind, of, seed) for kind, of in by_type(records).items())
     note = f"{crashes} crashed; see the log." if crashes else ""
-    return Table(title, ("type", *_HEAD), rows, note)
+    return Table(f"{name}, mode {mode}", ("type", *_HEAD), rows, note)
 
 
-def _of_sets(mode: str, records: Sequence[Asked], seed: int) -> Table:
-    rows = tuple(_counts(name, of, seed) for name, of in sets(records).items())
-    return Table(f"by set, mode {mode}", ("set", *_HEAD), rows)
-
-
-def _side_by_side(name: str, modes: dict[str, list[Asked]], seed: int) -> list[Table]:
+def side_by_side(name: str, modes: Mapping[str, Sequence[Asked]], seed: int) -> list[Table]:
     """Return what is compared between modes: rates, retrieval, routes, time."""
     head = tuple(modes)
     curves = {mode: risk(of) for mode, of in modes.items()}
@@ -128,7 +144,7 @@ def _side_by_side(name: str, modes: dict[str, list[Asked]], seed: int) -> list[T
     return found
 
 
-def _retrieval(name: str, columns: dict[str, list[Asked]] | dict[str, list[Searched]], seed: int) -> Table:
+def _retrieval(name: str, columns: Mapping[str, Sequence[Asked | Searched]], seed: int) -> Table:
     means = {column: retrieval(of, seed) for column, of in columns.items()}
     n = max(value.n for of in means.values() for value in of.values())
     rows = tuple((metric, *(shown(of[metric]) for of in means.values() if of)) for metric in METRICS)
@@ -137,7 +153,7 @@ def _retrieval(name: str, columns: dict[str, list[Asked]] | dict[str, list[Searc
     )
 
 
-def _routes(name: str, modes: dict[str, list[Asked]]) -> Table:
+def _routes(name: str, modes: Mapping[str, Sequence[Asked]]) -> Table:
     rows = tuple(
         (mode, expected, taken, str(cell.n), str(cell.right), f"{cell.searches:.1f}", f"{cell.calls:.1f}")
         for mode, of in modes.items()
