@@ -17,9 +17,9 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 COUNTED: Mapping[str, frozenset[Outcome]] = {
-    "right": frozenset(("right", "undecided", "refusal")),
+    "right": frozenset(("right", "undecided", "abstained")),
     "undecided": frozenset(("undecided",)),
-    "right refusal": frozenset(("refusal",)),
+    "abstained": frozenset(("abstained",)),
     "wrong": frozenset(("wrong", "late")),
     "late": frozenset(("late",)),
     "harmful": frozenset(("harmful",)),
@@ -72,7 +72,7 @@ def count(records: Iterable[Asked], name: str) -> int:
 
 def failed(records: Iterable[Asked]) -> list[Asked]:
     """Return what was not right, and may be looked at."""
-    good = ("right", "refusal")
+    good = ("right", "abstained")
     return [record for record in records if record.outcome not in good and record.question]
 
 

@@ -16,8 +16,8 @@ from bot.evaluate.labels import Labelled
 from bot.offline import NOTE
 from bot.types import Answer
 
-Outcome = Literal["right", "undecided", "refusal", "late", "wrong", "harmful", "refused", "crash"]
-"""`undecided` is right without the verdict that its label has; `refusal` is right: nothing was there to answer with;
+Outcome = Literal["right", "undecided", "abstained", "late", "wrong", "harmful", "refused", "crash"]
+"""`undecided` is right without the verdict that its label has; `abstained` is right: nothing was there to answer with;
 `late` says all of it, but too far down; `refused` had an answer."""
 
 REFUSED = ("not_found", "unavailable", "clarify")
@@ -50,7 +50,7 @@ def judge(question: Labelled, answer: Answer) -> Judgement:
     refused = answer.shape in REFUSED
     outcome: Outcome
     if question.shape in ("not_found", "clarify"):
-        outcome = "harmful" if forbidden else "refusal" if refused else "wrong"
+        outcome = "harmful" if forbidden else "abstained" if refused else "wrong"
     elif question.shape == "chat":
         outcome = "right" if answer.shape == "chat" else "refused" if refused else "wrong"
     elif refused:

@@ -7,21 +7,15 @@ from html import escape
 from importlib import resources
 
 from bot.evaluate.figures import TOTAL, by_type, failed, grouped, risk, routes, sets, stages
+from bot.evaluate.judge import Outcome
 from bot.evaluate.plots import bars, curves, matrix
 from bot.evaluate.record import Asked, Run
 from bot.evaluate.tables import Table, of_queries, of_sentences, of_sets, outcomes, side_by_side
 
-_OUTCOMES = {
-    "right": "right",
-    "undecided": "undecided",
-    "refusal": "right refusal",
-    "refused": "refused",
-    "late": "late",
-    "wrong": "wrong",
-    "harmful": "harmful",
-    "crash": "crash",
-}
-"""What is told of each outcome, in the order in which a bar shows them."""
+_OUTCOMES: tuple[Outcome, ...] = (
+    *("right", "undecided", "abstained", "refused", "late", "wrong", "harmful", "crash"),
+)
+"""In the order in which a bar shows them."""
 
 
 def render(run: Run) -> str:
@@ -30,7 +24,8 @@ def render(run: Run) -> str:
     measured = dict.fromkeys(r.set for of in (run.asked, run.searched, run.sentences) for r in of)
     lead = (
         f"{', '.join(measured)}. Intervals are 95 %, by resampling the questions (seed {run.seed}). "
-        "Right counts undecided answers and right refusals; wrong counts answers that say it too late."
+        "Right counts answers without the verdict of their label (undecided) and refusals where nothing was there to "
+        "answer with (abstained); wrong counts answers that say it too late."
     )
     body = [f'<h1>How good the answers are</h1><p class="lead">{escape(lead)}</p>']
     if len(sets(run.asked)) > 1:
@@ -70,11 +65,11 @@ def _set(name: str, records: Sequence[Asked], seed: int) -> str:
 
 
 def _bars(rows: Sequence[tuple[str, Sequence[Asked]]], name: str) -> str:
-    counted = [
-        (label, {told: sum(r.outcome == outcome for r in of) for outcome, told in _OUTCOMES.items()})
+    counted: list[tuple[str, dict[str, float]]] = [
+        (label, {outcome: float(sum(r.outcome == outcome for r in of)) for outcome in _OUTCOMES})
         for label, of in rows
     ]
-    shown = [told for told in _OUTCOMES.values() if any(of[told] for _, of in counted)]
+    shown = [outcome for outcome in _OUTCOMES if any(of[outcome] for _, of in counted)]
     return bars(counted, shown, "", f"outcomes of {name}")
 
 
@@ -111,7 +106,7 @@ def _failures(records: Sequence[Asked]) -> str:
 
 
 def _failure(record: Asked) -> str:
-    colour = f"var(--{_OUTCOMES[record.outcome].replace(' ', '-')})"
+    colour = f"var(--{record.outcome})"
     why = (
         f"mode {record.mode}, type {record.type}, route {record.route} (expected {record.expected_route}); "
         f"{record.why or 'no verdict'}"

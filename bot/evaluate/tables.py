@@ -107,7 +107,8 @@ _HEAD = ("n", *(name for name in COUNTED if name != "crash"))
 
 
 def _counts(name: str, records: Sequence[Asked], seed: int) -> tuple[str, ...]:
-    right = f"{count(records, 'right')}, {percent(rate(records, 'right', seed))}"
+    share = rate(records, "right", seed)
+    right = f"{count(records, 'right')} ({share.low:.0%}–{share.high:.0%})".replace("%–", "–")
     return (name, str(len(records)), right, *(str(count(records, kind)) for kind in _HEAD[2:]))
 
 
