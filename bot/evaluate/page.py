@@ -29,7 +29,7 @@ def render(run: Run) -> str:
     )
     body = [f'<h1>How good the answers are</h1><p class="lead">{escape(lead)}</p>']
     if len(sets(run.asked)) > 1:
-        body.append("<h2>By set</h2>" + "".join(map(_table, of_sets(run))))
+        body.append(f'<h2>By set</h2><div class="pair">{"".join(map(_table, of_sets(run)))}</div>')
     body += [_set(name, records, run.seed) for name, records in sets(run.asked).items()]
     if run.searched:
         body.append("<h2>Public sets: documents found</h2>" + "".join(map(_table, of_queries(run))))
@@ -56,8 +56,12 @@ def _set(name: str, records: Sequence[Asked], seed: int) -> str:
     lines = {mode: [(p.coverage, p.risk) for p in risk(of)] for mode, of in modes.items()}
     plot = curves(lines, "answered, of all questions", "wrong or harmful, of these", "risk against coverage")
     parts.append(_pair("Risk against coverage, the surest answers first", plot, *retrieval))
-    plots = "".join(f"<h3>{escape(f'mode {mode}')}</h3>{_matrix(of)}" for mode, of in modes.items())
-    parts.append(_pair("Routes: expected (rows) and taken (columns)", plots, paths))
+    plots = "".join(
+        f"<div><h3>{escape(f'mode {mode}')}</h3>{_matrix(of)}</div>" for mode, of in modes.items()
+    )
+    parts.append(
+        _pair("Routes: expected (rows) and taken (columns)", f'<div class="many">{plots}</div>', paths)
+    )
     spent = {mode: stages(of) for mode, of in modes.items()}
     names = list(dict.fromkeys(s for of in sorted(spent.values(), key=len, reverse=True) for s in of))
     parts.append(_pair("Time by stage", bars(list(spent.items()), names, "ms", "time by stage"), times))
@@ -75,12 +79,12 @@ def _bars(rows: Sequence[tuple[str, Sequence[Asked]]], name: str) -> str:
 
 def _matrix(records: Sequence[Asked]) -> str:
     cells = {
-        pair: (cell.n, f"{cell.right} right, {cell.searches:.1f} s, {cell.calls:.1f} c")
+        pair: (cell.n, f"{cell.right} right, {cell.searches:.1f} searches")
         for pair, cell in routes(records).items()
     }
     order = ("none", "direct", "escalated", "agent")
     rows, columns = ([one for one in order if any(one == pair[i] for pair in cells)] for i in (0, 1))
-    return matrix(cells, rows, columns, "expected and taken routes; s are searches, c model calls")
+    return matrix(cells, rows, columns, "expected and taken routes")
 
 
 def _pair(title: str, plot: str, *beside: Table) -> str:

@@ -57,14 +57,14 @@ def matrix(
 ) -> str:
     """Draw a count and a note a cell, darker with more; rows are what was expected, columns what came."""
     most = max((n for n, _ in cells.values()), default=0) or 1
-    wide, high, left, top = 118, 48, 100, 24
+    wide, high, left, top = 138, 48, 60, 24
     drawn = [_text(left + (j + 0.5) * wide, 16, column, "middle") for j, column in enumerate(columns)]
     for i, row in enumerate(rows):
         drawn.append(_text(left - 10, top + (i + 0.5) * high + 4, row, "end"))
         for j, column in enumerate(columns):
             n, note = cells.get((row, column), (0, ""))
             at = f'x="{left + j * wide + 1}" y="{top + i * high + 1}" width="{wide - 2}" height="{high - 2}"'
-            drawn.append(f'<rect class="cell" {at} style="fill-opacity:{0.06 + 0.5 * n / most:.2f}"/>')
+            drawn.append(f'<rect class="cell" {at} style="fill-opacity:{0.06 + 0.34 * n / most:.2f}"/>')
             if n:
                 drawn.append(_text(left + (j + 0.5) * wide, top + i * high + 21, str(n), "middle", "count"))
                 drawn.append(_text(left + (j + 0.5) * wide, top + i * high + 37, note, "middle", "small"))
@@ -89,6 +89,6 @@ def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
 
 def _svg(drawn: Sequence[str], height: float, name: str, width: float = _WIDTH) -> str:
     return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px" role="img" aria-label="{escape(name)}">'
+        f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" role="img" aria-label="{escape(name)}">'
         f"{''.join(drawn)}</svg>"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-METRICS = ("recall@5", "recall@10", "all@5", "all@10", "all", "mrr@10", "ndcg@10")
-"""`all@k` is the share of questions with every source among the first k, `all` among all that was returned."""
+METRICS = ("recall@5", "recall@10", "all@5", "all@10", "all@any", "mrr@10", "ndcg@10")
+"""`all@k` is the share of questions with every source among the first k, `all@any` among all that was returned."""
 
 
 def measured(
@@ -31,5 +31,5 @@ def measured(
     for query, of in found.items():
         of["all@5"] = float(of["recall@5"] == 1)
         of["all@10"] = float(of["recall@10"] == 1)
-        of["all"] = float(set(relevant[query]) <= set(rankings[query]))
+        of["all@any"] = float(set(relevant[query]) <= set(rankings[query]))
     return found
