@@ -112,11 +112,11 @@ def _failures(records: Sequence[Asked]) -> str:
 def _failure(record: Asked) -> str:
     colour = f"var(--{record.outcome})"
     why = (
-        f"mode {record.mode}, type {record.type}, route {record.route} (expected {record.expected_route}); "
+        f"type {record.type}, route {record.route} (expected {record.expected_route}); "
         f"{record.why or 'no verdict'}"
     )
     return (
         f'<details><summary><span class="tag" style="background:{colour}">{escape(record.outcome)}</span>'
-        f"<b>{escape(f'{record.set} {record.id}')}</b> {escape(record.question)}</summary>"
+        f"<b>{escape(f'{record.set} {record.id}, {record.mode}')}</b> {escape(record.question)}</summary>"
         f'<p class="why">{escape(why)}</p><p>{escape(record.answer)}</p></details>'
     )

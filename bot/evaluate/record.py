@@ -38,23 +38,23 @@ class Asked:
     route: Taken
     decision: str
     """What the label decides; empty where it decides nothing."""
-    verdict: str
-    """What code decided; empty where it decided nothing."""
-    answer: str
-    words: int
-    confidence: float
-    """See `confidence.py`."""
     ms: float
-    stages: Mapping[str, float]
-    """Milliseconds of each stage of the pipeline, in order."""
-    searches: int
-    """Searches and look-ups by key."""
-    calls: int
-    """Replies of the model, or of what stands in for it."""
-    tokens: int
     relevant: tuple[str, ...]
     """Sources that a right answer needs; empty where none is there to be found."""
-    ranking: tuple[str, ...]
+    verdict: str = ""
+    """What code decided; empty where it decided nothing."""
+    answer: str = ""
+    words: int = 0
+    confidence: float = 0.0
+    """See `confidence.py`."""
+    stages: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds of each stage of the pipeline, in order."""
+    searches: int = 0
+    """Searches and look-ups by key."""
+    calls: int = 0
+    """Replies of the model, or of what stands in for it."""
+    tokens: int = 0
+    ranking: tuple[str, ...] = ()
     """Sources that the searches returned, the first search's first, each once, best first; a row where it was fetched."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Retrieval metrics by name; empty where nothing is relevant."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -54,33 +54,33 @@ def _settings(folder: Path, data: Path) -> Settings:
 
 
 async def ask(
-    desk: Desk,
-    name: str,
-    questions: Sequence[Labelled],
-    modes: Sequence[Mode],
-    observe: Callable[[Labelled], None] = lambda _: None,
+    desk: Desk, name: str, questions: Sequence[Labelled], modes: Sequence[Mode]
 ) -> tuple[Asked, ...]:
-    """Ask the questions of the set `name` one after another, each in every mode."""
+    """Ask the questions of the set `name` one after another, mode by mode; each mode begins with no vector kept."""
+    # Loading the model is no part of anybody's time.
+    desk.embedder.embed([name], kind="query")
     records: list[Asked] = []
-    for question in questions:
-        observe(question)
-        now = _moment(question, desk)
-        asker = _asker(question, desk)
+    for mode in modes:
+        desk.remembered.forget()
+        records += [await _asked(desk, name, question, mode) for question in questions]
+    return _with_metrics(records, modes)
+
+
+async def _asked(desk: Desk, name: str, question: Labelled, mode: Mode) -> Asked:
+    began = time.perf_counter()
+    try:
+        now, asker = _moment(question, desk), _asker(question, desk)
         past: tuple[PastTurn, ...] = ()
         for i, turn in enumerate(question.history):
             before = await pipeline.answer(_question(turn.question, asker, now, past), desk.parts)
             past = (*past, _past(str(i), turn.question, before))
-        for mode in modes:
-            began = time.perf_counter()
-            try:
-                answer = await pipeline.answer(_question(question.text, asker, now, past), desk.parts, mode)
-            except Exception as error:
-                # One bug must not cost the figures of all other questions; it is counted, and told with its traceback.
-                _log.exception("question %s of %s in mode %s", question.id, name, mode)
-                records.append(_crash(question, name, mode, error, began))
-            else:
-                records.append(_record(question, name, mode, answer, began))
-    return _with_metrics(records, modes)
+        began = time.perf_counter()
+        answer = await pipeline.answer(_question(question.text, asker, now, past), desk.parts, mode)
+    except Exception as error:
+        # One bug must not cost the figures of all other questions; it is counted, and told with its traceback.
+        _log.exception("question %s of %s in mode %s", question.id, name, mode)
+        return replace(_unanswered(question, name, mode, began), why=repr(error))
+    return _record(question, name, mode, answer, began)
 
 
 def _moment(question: Labelled, desk: Desk) -> datetime:
@@ -121,33 +121,26 @@ def _record(question: Labelled, name: str, mode: Mode, answer: Answer, began: fl
     taken: Taken = answer.route.path
     if answer.route.reasons and answer.route.reasons[-1].endswith("escalated"):
         taken = "escalated"
-    return Asked(
-        set=name,
-        mode=mode,
-        id=question.id,
-        type=question.type,
-        question=question.text,
+    return replace(
+        _unanswered(question, name, mode, began),
         outcome=judged.outcome,
         why=judged.why,
         shape=answer.shape,
-        expected_route=question.expected_route,
         route=taken,
-        decision=question.decision,
         verdict=answer.verdict.decision if answer.verdict else "",
         answer=answer.text,
         words=len(said(answer).split()),
         confidence=confidence(answer),
-        ms=(time.perf_counter() - began) * 1000,
         stages=dict(answer.stages),
         searches=len(answer.rankings),
         calls=len(answer.replies),
         tokens=answer.usage.input_tokens + answer.usage.output_tokens,
-        relevant=_relevant(question),
         ranking=tuple(dict.fromkeys(_source(uri) for of in answer.rankings for uri in of)),
     )
 
 
-def _crash(question: Labelled, name: str, mode: Mode, error: Exception, began: float) -> Asked:
+def _unanswered(question: Labelled, name: str, mode: Mode, began: float) -> Asked:
+    """Return the record of a question that nobody could answer."""
     return Asked(
         set=name,
         mode=mode,
@@ -155,22 +148,13 @@ def _crash(question: Labelled, name: str, mode: Mode, error: Exception, began: f
         type=question.type,
         question=question.text,
         outcome="crash",
-        why=repr(error),
+        why="",
         shape="crash",
         expected_route=question.expected_route,
         route="none",
         decision=question.decision,
-        verdict="",
-        answer="",
-        words=0,
-        confidence=0.0,
         ms=(time.perf_counter() - began) * 1000,
-        stages={},
-        searches=0,
-        calls=0,
-        tokens=0,
         relevant=_relevant(question),
-        ranking=(),
     )
 
 

@@ -369,8 +369,8 @@ def test_an_interval_is_the_same_for_the_same_seed_and_holds_the_mean() -> None:
 
 def record(outcome: Outcome, confidence: float, shape: Shape = "answered") -> Asked:
     return Asked(
-        "s", "gated", "", "t", "", outcome, "", shape, "direct", "direct", "", "", "", 1, confidence,
-        1.0, {}, 1, 1, 0, (), (),
+        "s", "gated", "", "t", "", outcome, "", shape, "direct", "direct", "",
+        ms=1.0, relevant=(), confidence=confidence,
     )  # fmt: skip
 
 
