@@ -94,8 +94,11 @@ def of_sentences(run: Run) -> list[Table]:
 
 
 def shown(value: Mean) -> str:
-    """Write a mean with its interval: 0.61 (0.52-0.70)."""
-    return f"{value.value:.2f} ({value.low:.2f}–{value.high:.2f})" if value.n else "–"
+    """Write a mean with its interval: .61 (.52-.70)."""
+    if not value.n:
+        return "–"
+    mean, low, high = (f"{of:.2f}".removeprefix("0") for of in (value.value, value.low, value.high))
+    return f"{mean} ({low}–{high})"
 
 
 def percent(value: Mean) -> str:
