@@ -674,3 +674,15 @@ def test_a_key_with_a_character_that_no_key_has_is_named_and_not_shown(
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigError, match="DATABASE_URL cannot be read"):
         opened("no url at all")
+
+
+@pytest.mark.usefixtures("flagship")
+def test_the_samples_blind_half_is_measured_and_not_shown() -> None:
+    """Ask small talk of both halves of the sample, which is indexed here already."""
+    result = run("eval", "--only", "dev-sm-01,fresh-sm-01", "--failures", "--json", "-")
+    assert result.exit_code == 0, result.output
+    dev, blind = json.loads(result.stdout)["asked"]
+    assert (dev["set"], blind["set"]) == ("questions-dev.jsonl", "questions-test.jsonl")
+    assert dev["question"]
+    assert dev["answer"]
+    assert (blind["id"], blind["question"], blind["answer"], blind["why"]) == ("fresh-sm-01", "", "", "")

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,12 @@ from bot.evaluate.judge import Outcome, judge
 from bot.evaluate.labels import Labelled
 from bot.evaluate.ranking import measured
 from bot.evaluate.record import Asked
+from bot.evaluate.run import ask
+from bot.evaluate.tables import markdown, outcomes
 from bot.offline import NOTE
-from bot.types import Answer, Decision, Route, Shape, Verdict
+from bot.types import Answer, Decision, Message, Reply, Route, Shape, Verdict
+from tests.desks import prepared, small_settings
+from tests.fakes import HashingEmbedder
 
 LOANS = """# Loans
 
@@ -386,3 +391,34 @@ def test_risk_is_of_the_surest_answers_first_and_equal_confidence_is_no_order() 
         assert [(p.coverage, round(p.risk, 4)) for p in curve] == [(0.25, 0.0), (0.5, 0.25), (0.75, 0.3333)]
         assert area(curve) == pytest.approx((0 + 0.25 + 1 / 3) / 3)
     assert risk([record("refused", 0.0, "not_found")]) == []
+
+
+class Broken:
+    """A ChatModel with a bug."""
+
+    name = "broken"
+    note = ""
+
+    async def complete(self, messages: Sequence[Message], **_: Any) -> Reply:
+        """Fail as no model should."""
+        raise RuntimeError("a bug")
+
+
+def test_a_bug_costs_one_question_and_is_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = small_settings(tmp_path, {"loans.md": LOANS, "opening.md": OPENING})
+    desk = prepared(settings, HashingEmbedder(), Broken())
+    try:
+        questions = [
+            Labelled.model_validate(line)
+            for line in (
+                {**DESK_LINE, "text": "What does ERR-4711 mean for a ladder?"},
+                {**DESK_LINE, "id": "hi", "text": "Hello"},
+            )
+        ]
+        found = desk.run(ask(desk, "bugs", questions, ["gated"]))
+    finally:
+        desk.close()
+    assert [(r.id, r.outcome, r.shape) for r in found] == [("one", "crash", "crash"), ("hi", "wrong", "chat")]
+    assert found[0].why == "RuntimeError('a bug')"
+    assert "question one of bugs in mode gated" in caplog.text
+    assert "1 crashed; see the log." in markdown(outcomes("bugs", "gated", found, 0))
