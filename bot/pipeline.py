@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, time
 from functools import partial
@@ -96,17 +97,28 @@ class _Turn:
         """Code has decided all that is asked, yes or no."""
         self.unread = unread
         self.tools: Toolbox
+        self.stages: dict[str, float] = {}
+        self._began = clock.perf_counter()
+
+    def _ended(self, stage: str) -> None:
+        """Note that a stage ends here: it took what no stage before it did."""
+        now = clock.perf_counter()
+        self.stages[stage] = self.stages.get(stage, 0.0) + (now - self._began) * 1000
+        self._began = now
 
     async def run(self) -> Answer:
         """Rewrite, search, search again where a fetched row brings the word, route, decide, write, check."""
         await self._read()
         unclear = await self._first_hop()
+        self._ended("first search")
         if unclear:
             return self._answer(
                 "clarify", unclear, Route("direct", ("the question does not say which ticket",)), None
             )
         cases = await self._searched_cases()
+        self._ended("second search")
         decided = await self._decide(cases)
+        self._ended("verdict")
         if self._out_of_reach(decided):
             return self._unavailable(Route("direct", ("the rule is out of reach",)))
         if decided is None and not self.hidden:
@@ -124,14 +136,20 @@ class _Turn:
         )
         if self.mode == "agent" and route.path != "agent":
             route = Route("agent", ("mode agent", *route.reasons))
+        if self.mode == "direct":
+            route = Route("direct", ("mode direct", *route.reasons))
+        self._ended("gate")
         if self.gaps and self._named() and not self.evidence.tickets:
             # The question is about a ticket that is not there: no general rule answers it.
             return self._answer("not_found", self._nothing(), route, None)
         self.settled = bool(decided and decided.decision in ("yes", "no") and not decided.beside)
         draft, stop, route = await self._write(route)
+        self._ended("write")
         if self.tools.gained:
             cases = await self._searched_cases()
+            self._ended("second search")
             decided = await self._decide(cases)
+            self._ended("verdict")
             self.settled = self.settled and decided is not None
             if self._out_of_reach(decided):
                 return self._unavailable(route)
@@ -145,7 +163,8 @@ class _Turn:
         found = await self.parts.compute(
             lambda: self.parts.retriever.baseline(self.text, self._where(), k, arms, self.budget.deadline)
         )
-        self.tools.searches.add(found)
+        self.tools.keep(found)
+        self._ended("first search")
         for hit in found.hits:
             self.evidence.pin(from_chunk(hit.chunk, query=self.text))
         route = Route("direct", (f"baseline mode {mode}: one search, no second hop, no verdict",))
@@ -155,6 +174,7 @@ class _Turn:
             self.replies.append(reply)
         except ModelError as error:
             self._failed(error)
+        self._ended("write")
         result = check.check(reply.text, self.evidence.shown, question=self.text)
         if found.failed and not result.text:
             return self._unavailable(route)
@@ -193,6 +213,7 @@ class _Turn:
         )
         self.replies += said
         self.tools.about(self.text)
+        self._ended("read")
 
     def _may_read_tickets(self) -> bool:
         return bool(self.question.asker.readers & set(self.parts.tickets.settings.readers))
@@ -455,7 +476,7 @@ class _Turn:
             if route.path == "direct":
                 reply = await agent.final(self._message(), model, self.budget)
                 self.replies.append(reply)
-                if reply.text.strip() or self.settled:
+                if reply.text.strip() or self.settled or self.mode == "direct":
                     return reply.text, "answered", route
                 route = Route("agent", (*route.reasons, "one search did not answer: escalated"))
             draft = await agent.run(self._message(), self.evidence, model, self.tools, self.budget)
@@ -600,6 +621,7 @@ class _Turn:
                 id_: n for c in citations for id_, i in shown.items() if i.source == c.source for n in (c.n,)
             }
             decided = dataclasses.replace(decided, text=verdict.numbered(decided, numbers))
+        self._ended("check")
         return Answer(
             shape=shape,
             text=body,
@@ -614,4 +636,6 @@ class _Turn:
             usage=self.budget.spent,
             replies=tuple(self.replies),
             rejected=tuple(self.rejected),
+            rankings=tuple(self.tools.rankings),
+            stages=self.stages,
         )

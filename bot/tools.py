@@ -187,6 +187,8 @@ class Toolbox:
         self._hop = 1
         self._allowed: set[str] = set()
         self.steps: list[Step] = []
+        self.rankings: list[tuple[str, ...]] = []
+        """What each search and each look-up by key returned: sources, best first."""
         self.searches = Searches()
         self.repeats = 0
         self.gained = 0
@@ -283,8 +285,13 @@ class Toolbox:
         found = await self._compute(
             lambda: self._retriever.search(query, where, k, self._budget.deadline, candidates=candidates)
         )
-        self.searches.add(found)
+        self.keep(found)
         return found
+
+    def keep(self, found: Found) -> None:
+        """Keep what a search returned and what it lacked."""
+        self.searches.add(found)
+        self.rankings.append(tuple(dict.fromkeys(hit.chunk.uri for hit in found.hits)))
 
     def _where(self, **filters: Any) -> Where:
         return Where(readers=self._readers, **filters)
@@ -375,6 +382,7 @@ class Toolbox:
     async def _get_ticket(self, arguments: GetTicket) -> Result:
         ticket = await self._fetch(arguments.number)
         item = self._evidence.pin(from_ticket(ticket, self.label(ticket.number)))
+        self.rankings.append((item.source,))
         return Result(_list([item]), (item,))
 
     async def _find_tickets(self, arguments: FindTickets) -> Result:
@@ -424,6 +432,7 @@ class Toolbox:
             )
         )
         self.gained += 1
+        self.rankings.append((item.source,))
         hint = f"; not used as a filter: {', '.join(unused)}" if unused else ""
         return Result(_list([item]) + hint, (item,))
 

@@ -13,7 +13,8 @@ from ingest.types import Arm, Chunk, Rule, Ticket
 
 Shape = Literal["answered", "partial", "clarify", "not_found", "unavailable", "chat"]
 """`not_found` was looked for everywhere; `unavailable` could not be: a search did not answer, or a source was not read yet."""
-Mode = Literal["gated", "agent", "hybrid", "naive"]
+Mode = Literal["naive", "hybrid", "direct", "gated", "agent"]
+"""One search alone (by meaning, or hybrid); the whole flow without the loop, with the gate's choice, or always with the loop."""
 Path = Literal["none", "direct", "agent"]
 Decision = Literal["yes", "no", "due", "rule", "undecided"]
 EvidenceKind = Literal["doc", "ticket", "table", "computed"]
@@ -331,6 +332,16 @@ class Answer:
     """Recorded model outputs, in order."""
     rejected: tuple[str, ...] = ()
     """Why text of the model was not shown."""
+    rankings: tuple[tuple[str, ...], ...] = ()
+    """What each search and each look-up by key returned, in the order they were made: sources, best first."""
+    stages: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds of each stage, in their order; together they are the time of the answer."""
+
+    @property
+    def tickets(self) -> tuple[Ticket, ...]:
+        """The tickets that it used; those of a table count where it holds one."""
+        rows = [item.tickets for item in self.used if item.kind == "table" and len(item.tickets) == 1]
+        return (*(item.ticket for item in self.used if item.ticket), *(row for of in rows for row in of))
 
 
 class ChatModel(Protocol):

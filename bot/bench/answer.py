@@ -33,7 +33,7 @@ from bot.bench.measure import (
     short,
 )
 from bot.config import Settings
-from bot.evaluate import read
+from bot.evaluate.labels import Labelled, lines
 from bot.evidence import Evidence
 from bot.sample import demo_settings, sample
 from bot.store import Inbound, Inbox
@@ -399,7 +399,12 @@ async def measure(
 def questions_of_the_sample(settings: Settings, most: int) -> list[Question]:
     """Return at most so many labelled questions, evenly from all of them, each at noon of its own day."""
     # A follow-up needs its thread answered first, which is no part of what is measured.
-    labelled = [q for path in sorted(sample().glob("questions*.jsonl")) for q in read(path) if not q.history]
+    labelled = [
+        q
+        for path in sorted(sample().glob("questions*.jsonl"))
+        for q in lines(path, Labelled)
+        if not q.history
+    ]
     step = max(1, len(labelled) // most)
     zone = ZoneInfo(settings.calendar.zone)
     return [

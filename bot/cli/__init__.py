@@ -13,7 +13,7 @@ import typer
 from pydantic_settings import SettingsError
 
 from bot.bench.command import bench_app
-from bot.cli import asking, doctor, serving
+from bot.cli import asking, doctor, evaluating, serving
 from bot.cli.common import err, version
 from bot.cli.index import index_app, tickets_app
 from ingest.errors import TwohopError
@@ -25,6 +25,7 @@ app = typer.Typer(
     help="A support desk that reads twice.",
 )
 app.add_typer(asking.commands)
+app.add_typer(evaluating.commands)
 app.add_typer(serving.commands)
 app.add_typer(doctor.commands)
 app.add_typer(index_app, name="index")

@@ -1,4 +1,4 @@
-"""The commands that ask: demo, ask, eval, and trace, which tells how an answer came about."""
+"""The commands that ask: demo, ask, and trace, which tells how an answer came about."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from datetime import time as clock
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
 import typer
 
 from bot.cli.common import Config, err, loading, opened, out, prepare, refuse_empty, settings_for, store_of
 from bot.config import load
-from bot.sample import demo_settings, sample
+from bot.sample import demo_settings
 from bot.types import Mode, Step
 from ingest.errors import TwohopError
 
@@ -81,7 +80,10 @@ def _prompt(desk: Desk, now: datetime, after: str) -> None:
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    mode: Annotated[Mode, typer.Option(help="naive and hybrid are baselines for comparison.")] = "gated",
+    mode: Annotated[
+        Mode,
+        typer.Option(help="naive and hybrid are baselines, direct and agent fix the route; for comparison."),
+    ] = "gated",
     show_trace: Annotated[bool, typer.Option("--trace", help="Show the steps.")] = False,
     user: Annotated[str, typer.Option("--as", help="Ask with this user's rights.")] = "",
     now: Annotated[str, typer.Option(help="The desk's date or time, ISO.")] = "",
@@ -117,44 +119,6 @@ def ask(
         sys.stdout.write(json.dumps(shown, ensure_ascii=False, indent=2, default=str) + "\n")
     else:
         _show(asked)
-
-
-@commands.command("eval")
-def evaluate(
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="Question sets; the sample's own without any.")
-    ] = None,
-    modes: Annotated[str, typer.Option(help="Modes to compare, separated by commas.")] = "gated",
-    failures: Annotated[
-        bool, typer.Option("--failures", help="List what was not right; the sample's blind half stays blind.")
-    ] = False,
-    config: Config = None,
-) -> None:
-    """Ask labelled questions in one or more modes and print what was right, per type."""
-    from bot.evaluate import evaluate as run
-    from bot.evaluate import read
-
-    wanted = [mode.strip() for mode in modes.split(",")]
-    for mode in wanted:
-        if mode not in get_args(Mode):
-            raise TwohopError(f"--modes {mode!r}: the modes are {', '.join(get_args(Mode))}")
-    settings, is_sample = settings_for(config)
-    if not files and not is_sample:
-        raise TwohopError(
-            "name a question set (twohop eval FILE…); the sample's own are asked only where nothing is configured or indexed"
-        )
-    if is_sample:
-        err.print("nothing is configured or indexed here: grading the sample company", style="dim")
-    chosen = [(path, read(path)) for path in files or sorted(sample().glob("questions*.jsonl"))]
-    loading()
-    with opened(settings, rebuild=is_sample) as desk:
-        if is_sample:
-            prepare(desk)
-        refuse_empty(desk)
-        for path, questions in chosen:
-            shown = failures and (bool(files) or not path.stem.endswith("-test"))
-            report = run(desk, path.name, questions, cast(list[Mode], wanted), failures=shown)
-            out.print(report, markup=False)
 
 
 @commands.command()

@@ -71,12 +71,6 @@ class Store:
         self, question: Question, answer: Answer, mode: Mode, ms: int, *, after: str = "", id_: str = ""
     ) -> Turn:
         """Write one turn and return it."""
-        seen = [item.ticket for item in answer.used if item.ticket] + [
-            row
-            for item in answer.used
-            if item.kind == "table" and len(item.tickets) == 1
-            for row in item.tickets
-        ]
         turn = Turn(
             id=id_ or uuid.uuid4().hex[:12],
             after=after,
@@ -90,8 +84,8 @@ class Store:
             text=answer.text,
             detail={},
             readers=[sorted(item.readers) for item in answer.used],
-            tickets=list(dict.fromkeys(ticket.number for ticket in seen)),
-            customers=list(dict.fromkeys(ticket.customer for ticket in seen if ticket.customer)),
+            tickets=list(dict.fromkeys(ticket.number for ticket in answer.tickets)),
+            customers=list(dict.fromkeys(ticket.customer for ticket in answer.tickets if ticket.customer)),
             ms=ms,
         )
         turn.detail = {

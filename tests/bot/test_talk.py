@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.evaluate import read
+from bot.evaluate.labels import Labelled, lines
 from bot.gate import small_talk
 from bot.sample import sample
 from bot.talk import Talk
@@ -54,7 +54,7 @@ def test_what_speaks_of_the_desks_work_is_a_question(talk: Talk, text: str) -> N
 
 
 def test_no_question_of_the_sample_is_small_talk(talk: Talk) -> None:
-    questions = [q for q in read(sample() / "questions-dev.jsonl") if q.type != "smalltalk_meta"]
+    questions = [q for q in lines(sample() / "questions-dev.jsonl", Labelled) if q.type != "smalltalk_meta"]
     assert len(questions) > 100
     assert [q.text for q in questions if talk.meta(q.text, NAMES)] == []
 
