@@ -90,11 +90,6 @@ class Aspect:
     text: str
     """Standalone, without ticket numbers and customers' names."""
     intent: Intent = "lookup"
-<<<<<<< HEAD
-=======
-    words: frozenset[str] = frozenset()
-    """Stems of its content words."""
->>>>>>> lists
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Facet to the values of it that it names."""
     expects: frozenset[AtomKind] = frozenset()

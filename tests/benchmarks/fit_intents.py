@@ -10,12 +10,12 @@ import numpy as np
 import bot
 from bot.reading.intents import Intents
 from ingest.config import EmbeddingSettings
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import embedder_for
 
 
 def main() -> None:
     """Write `bot/data/intents.npz`: weights of half precision and the fingerprint of what they are fitted to."""
-    intents = Intents(SentenceTransformerEmbedder(EmbeddingSettings()))
+    intents = Intents(embedder_for(EmbeddingSettings()))
     target = Path(bot.__file__).parent / "data" / "intents.npz"
     np.savez_compressed(target, weights=intents.fit().astype(np.float16), fingerprint=intents.fingerprint)
     print(f"{target.name}: {target.stat().st_size} bytes")  # noqa: T201 - a script's result
