@@ -423,7 +423,9 @@ class _Turn:
     async def _compute_facts(self) -> None:
         """Pin what code computes from the ticket's dates and the periods that the documents give."""
         found = await self.parts.compute(
-            lambda: self.parts.deciding.facts(self._asked(), self.evidence.shown, self.names, self.question.now)
+            lambda: self.parts.deciding.facts(
+                self._asked(), self.evidence.shown, self.names, self.question.now
+            )
         )
         readers = frozenset().union(*(item.readers for item in self.evidence.shown if item.ticket))
         for fact in found.facts:

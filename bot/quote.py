@@ -61,7 +61,9 @@ def quote(aspect: Aspect, found: Sequence[Scored], *, asked: Sequence[str] = ())
     return _best(fit)
 
 
-def decides(text: str, best: Sequence[Scored], found: Sequence[Scored], asked: Sequence[str], *, compares: bool) -> bool:
+def decides(
+    text: str, best: Sequence[Scored], found: Sequence[Scored], asked: Sequence[str], *, compares: bool
+) -> bool:
     """Tell whether the best units answer: near in meaning, and their chunk holds the words that make the question.
 
     `found` is everything that was scored: what is in none of it cannot be answered from it.
@@ -125,9 +127,7 @@ def _steps(found: Sequence[Scored]) -> list[Scored]:
         return _best(found)
     same = [one for one in found if one.unit.kind == "item" and one.chunk.uri == best.chunk.uri]
     same = [one for one in same if one.chunk.headings == best.chunk.headings]
-    order = {
-        (one.chunk.id, unit.text): at for one in same for at, unit in enumerate(units(one.chunk.body))
-    }
+    order = {(one.chunk.id, unit.text): at for one in same for at, unit in enumerate(units(one.chunk.body))}
     return sorted(same, key=lambda one: (one.chunk.position, order[one.chunk.id, one.unit.text]))
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
 from bot import prompts
-from bot.reading.periods import spans
 from bot.filters.flags import is_flag, turned
 from bot.gate import asks
+from bot.reading.periods import spans
 from bot.types import Budget, ChatModel, Gazetteer, Message, PastTurn, Question, Reply
 from bot.verdict.topic import GENERIC
 from ingest.atoms import atoms, codes, negated, same

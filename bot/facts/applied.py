@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 
 from bot.facts.case import Case
-from bot.facts.windows import Window
 from bot.facts.scorer import Scored
+from bot.facts.windows import Window
 from bot.types import Aspect, Decision
 from ingest.dates import format_date
 from ingest.types import AUTHORITY, Chunk
@@ -62,7 +62,7 @@ def facts(aspect: Aspect, units: Sequence[Scored], case: Case, now: datetime) ->
     matters: dict[object, list[tuple[float, Window]]] = {}
     for score, window in held:
         matters.setdefault(_matter(window), []).append((score, window))
-    found = [_applied(rivals, case, now, units[0].score) for rivals in matters.values()]
+    found = [_applied(rivals, case, now) for rivals in matters.values()]
     if not found:
         return Facts()
     first, *others = list(matters.values())
@@ -81,7 +81,7 @@ def _matter(window: Window) -> tuple[object, ...]:
     return window.event, window.end.before, isinstance(window.end.at, datetime), window.action
 
 
-def _applied(rivals: Sequence[tuple[float, Window]], case: Case, now: datetime, top: float) -> Facts:
+def _applied(rivals: Sequence[tuple[float, Window]], case: Case, now: datetime) -> Facts:
     near = [window for score, window in rivals if score >= rivals[0][0] - _WITHIN]
     best = max(near, key=_precedence)
     others = {window.end.at: window for window in near if window.end.at != best.end.at}
@@ -161,8 +161,3 @@ def _open(equal: Sequence[Window], case: Case) -> Facts:
         "undecided",
         tuple(w.chunk for w in equal[:3]),
     )
-
-
-def day_of(moment: date | datetime) -> date:
-    """Return the day of a date or a moment."""
-    return moment.date() if isinstance(moment, datetime) else moment

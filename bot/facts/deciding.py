@@ -30,7 +30,9 @@ class Deciding:
     def aspect(self, text: str, names: Gazetteer) -> Aspect:
         """Return what a text asks; it is standalone, without ticket numbers and customers' names."""
         values = {
-            facet: said for facet, known in names.facets.items() if (said := mentions(text, known, strict=True))
+            facet: said
+            for facet, known in names.facets.items()
+            if (said := mentions(text, known, strict=True))
         }
         meant = self._intents.of(text)
         intent: Intent = max(_INTENTS, key=lambda one: meant.scores[one])
@@ -53,9 +55,7 @@ class Deciding:
             today=today,
         )
 
-    def facts(
-        self, text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, now: datetime
-    ) -> Facts:
+    def facts(self, text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, now: datetime) -> Facts:
         """Return the windows over the ticket's dates that answer a text; nothing without a ticket."""
         case = case_of(evidence)
         if case is None:

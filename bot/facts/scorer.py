@@ -96,7 +96,10 @@ def scored(
         both = f"{aspect.text} {case.text.partition('. ')[0]}"
         asked = embedder.embed([case.text[:_LONGEST_CASE], both], kind="query")
         near_case, near_both = vectors @ asked[0], vectors @ asked[1]
-    held = [frozenset(stems(f"{one.chunk.title} {one.chunk.section} {unit.lead} {unit.text}")) for unit, one in rows]
+    held = [
+        frozenset(stems(f"{one.chunk.title} {one.chunk.section} {unit.lead} {unit.text}"))
+        for unit, one in rows
+    ]
     rarity = _Rarity(held)
     said = frozenset(stems(aspect.text))
     told = frozenset(stems(case.text)) - said if case else frozenset()
@@ -128,7 +131,8 @@ def scored(
             "window": timed,
             "window_asked": timed and bool(aspect.expects & _TIMES),
             "window_action": timed and any(window.sure for window in applied),
-            "action_asked": timed and any(w.sure and share_of(w.action, (*said, *told)) >= 0.5 for w in applied),
+            "action_asked": timed
+            and any(w.sure and share_of(w.action, (*said, *told)) >= 0.5 for w in applied),
             "start_asked": timed and any(share_of(w.event, (*said, *told)) == 1 for w in applied),
             "short": len(own) < _SHORT,
             "long": min(len(own), _LONG) / _LONG,

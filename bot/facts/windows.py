@@ -11,7 +11,8 @@ from bot.facts.case import Case
 from bot.facts.scope import Scope
 from ingest.atoms import Atom, atoms
 from ingest.dates import Calendar, Deadline, deadline
-from ingest.types import Chunk, Unit as TimeUnit
+from ingest.types import Chunk
+from ingest.types import Unit as TimeUnit
 from ingest.units import Unit
 from ingest.words import share_of, stems, words
 
@@ -75,7 +76,9 @@ def windows(
     # What a ticket was opened with is no start of its own beside the opening.
     done = {name: when for name, when in case.actions.items() if when != case.events.get("opening")}
     dated = {**case.events, **done}
-    durations = [found for atom in atoms(unit.text) if (found := _duration(atom)) and not _aside(unit.text, atom)]
+    durations = [
+        found for atom in atoms(unit.text) if (found := _duration(atom)) and not _aside(unit.text, atom)
+    ]
     if not durations or not dated:
         return
     own = stems(unit.text)
@@ -140,10 +143,20 @@ def _start(
     happened = [name for name in dated if name in events]
     if unit.cells:
         header = next((name for name, cell in unit.cells if atom.text in cell), "")
-        places = [(behind, 1.0, dated), (behind, 0.5, happened), (stems(header), 1.0, dated), (above, 1.0, happened)]
+        places = [
+            (behind, 1.0, dated),
+            (behind, 0.5, happened),
+            (stems(header), 1.0, dated),
+            (above, 1.0, happened),
+        ]
     else:
         own = stems(unit.text)
-        places = [(behind, 1.0, dated), (behind, 0.5, happened), (own, 1.0, happened), ((*own, *above), 1.0, happened)]
+        places = [
+            (behind, 1.0, dated),
+            (behind, 0.5, happened),
+            (own, 1.0, happened),
+            ((*own, *above), 1.0, happened),
+        ]
     for said, least, options in places:
         found = {name: _named(name, said, aliases) for name in options}
         if found and max(found.values()) >= least:

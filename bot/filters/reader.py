@@ -11,7 +11,6 @@ from typing import Any
 
 from bot.filters import denial
 from bot.filters.actions import alike, family_of, positive
-from bot.reading.periods import Span, spans
 from bot.filters.flags import flag_name, is_flag
 from bot.filters.meant import same_customer
 from bot.filters.phrases import (
@@ -46,6 +45,7 @@ from bot.filters.phrases import (
     bag,
 )
 from bot.gate import measured
+from bot.reading.periods import Span, spans
 from bot.types import Gazetteer
 from ingest.atoms import NUMBERS, UNITS, codes
 from ingest.words import fold, mentions, stems, words

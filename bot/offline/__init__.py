@@ -13,8 +13,8 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from bot.filters import only_counts, whole_codes
 from bot.facts.deciding import Deciding
+from bot.filters import only_counts, whole_codes
 from bot.gate import RECORD, asks
 from bot.offline.plan import plan
 from bot.offline.rows import fields_of, resolved, table
@@ -90,9 +90,7 @@ class OfflineModel:
             )
         )
 
-    def _compose(
-        self, text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: date
-    ) -> str:
+    def _compose(self, text: str, evidence: Sequence[EvidenceItem], names: Gazetteer, today: date) -> str:
         """Answer from the evidence by quoting, or say nothing."""
         wanted = asks(text)
         tables = [item for item in evidence if item.kind == "table"]

@@ -50,5 +50,7 @@ def expects(text: str) -> frozenset[AtomKind]:
 
 def counted(text: str) -> Iterator[str]:
     """Yield what a question counts: the stem of "days" in "how many days"."""
-    for match in re.finditer(r"\b(?:how many|cu[aá]nt[oa]s|wie viele|combien de)\s+(?:\w+\s+){0,2}?(\w{3,})", text, re.IGNORECASE):
+    for match in re.finditer(
+        r"\b(?:how many|cu[aá]nt[oa]s|wie viele|combien de)\s+(?:\w+\s+){0,2}?(\w{3,})", text, re.IGNORECASE
+    ):
         yield from stems(match[1])

@@ -72,7 +72,9 @@ class Intents:
             try:
                 self._pairs += _read(own.read_text(encoding="utf-8"), str(own))
             except (OSError, UnicodeDecodeError) as error:
-                raise ConfigError(f"words.examples {str(own)!r} cannot be read ({error}); check its name") from error
+                raise ConfigError(
+                    f"words.examples {str(own)!r} cannot be read ({error}); check its name"
+                ) from error
 
     @property
     def fingerprint(self) -> str:

@@ -44,9 +44,11 @@ def of(text: str, known: Collection[str]) -> tuple[str, ...]:
     found = []
     for name in known:
         wanted = stems(name)
-        if len(wanted) == 1 and len(name) >= _LEAST:
-            if any(akin(stem, wanted[0]) or fuzz.ratio(word, fold(name)) >= _ALIKE for word, stem in said):
-                found.append(name)
+        alone = len(wanted) == 1 and len(name) >= _LEAST
+        if alone and any(
+            akin(stem, wanted[0]) or fuzz.ratio(word, fold(name)) >= _ALIKE for word, stem in said
+        ):
+            found.append(name)
     return tuple(found)
 
 

@@ -227,6 +227,9 @@ def choose(
     if not formal:
         return None
     best = max(formal, key=lambda c: (c.precedence, c.rule.amount is not None, c.rule.anchor is not None))
+    undeclared = best.rule.anchor and not known & set(stems(best.rule.anchor))
+    if case.evidence and undeclared and not events[id(best)] and not undated_event(best.rule, case):
+        return None  # it runs from something that nobody declared: the case says nothing of that
     alike = [c for c in live if c.outcome != best.outcome and _same_matter(c, best)]
     tied = [c for c in alike if c in formal and c.precedence == best.precedence]
     if any(rival.rule.text == best.rule.text for rival in tied):

@@ -1,6 +1,6 @@
 """Fit the intents' classifier to its examples, and write the fit that ships with the package.
 
-    python -m tests.benchmarks.fit_intents
+python -m tests.benchmarks.fit_intents
 """
 
 from pathlib import Path

@@ -614,7 +614,7 @@ def test_a_golden_question_about_a_page_that_becomes_a_draft_is_not_asked_and_re
 
 
 def test_a_draft_is_not_answered_from_and_the_run_says_how_to_publish_it(
-    desk_folder: Path, embedder: SentenceTransformerEmbedder
+    desk_folder: Path, embedder: Embedder
 ) -> None:
     page = desk_folder / "docs" / "returns.md"
     text = page.read_text("utf-8")
