@@ -16,9 +16,12 @@ from bot.evaluate.labels import Labelled
 from bot.offline import NOTE
 from bot.types import Answer
 
-Outcome = Literal["right", "undecided", "abstained", "late", "wrong", "harmful", "refused", "crash"]
-"""`undecided` is right without the verdict that its label has; `abstained` is right: nothing was there to answer with;
-`late` says all of it, but too far down; `refused` had an answer."""
+Outcome = Literal["right", "undecided", "abstained", "refused", "late", "wrong", "harmful", "crash"]
+"""In the order in which a bar shows them.
+
+`undecided` is right without the verdict that its label has; `abstained` is right: nothing was there to answer with;
+`refused` had an answer; `late` says all of it, but too far down.
+"""
 
 REFUSED = ("not_found", "unavailable", "clarify")
 SHORT, LONG = 120, 300

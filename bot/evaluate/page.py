@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
+from typing import get_args
 
 from bot.evaluate.figures import TOTAL, by_type, failed, grouped, risk, routes, sets, stages
 from bot.evaluate.judge import Outcome
@@ -12,10 +13,7 @@ from bot.evaluate.plots import bars, curves, matrix
 from bot.evaluate.record import Asked, Run
 from bot.evaluate.tables import Table, of_queries, of_sentences, of_sets, outcomes, side_by_side
 
-_OUTCOMES: tuple[Outcome, ...] = (
-    *("right", "undecided", "abstained", "refused", "late", "wrong", "harmful", "crash"),
-)
-"""In the order in which a bar shows them."""
+_OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 def render(run: Run) -> str:
