@@ -28,7 +28,7 @@ from bot.types import Answer, Asker, ChatModel, Gazetteer, Limits, Mode, Questio
 from bot.unread import Unread
 from ingest.chunk import CHUNKER_VERSION
 from ingest.dates import Calendar
-from ingest.embed import Embedder, SentenceTransformerEmbedder
+from ingest.embed import Embedder, embedder_for
 from ingest.errors import ConfigError, IndexAway, IndexingError
 from ingest.index import Generation, GenerationInfo, SearchIndex
 from ingest.index.sqlite import SqliteIndex, identity
@@ -101,7 +101,7 @@ class Desk:
         self.settings = settings
         self.chat = chat_model(settings) if model is None else None
         self.zone = ZoneInfo(settings.calendar.zone)
-        self.embedder = embedder or SentenceTransformerEmbedder(settings.embedding)
+        self.embedder = embedder or embedder_for(settings.embedding)
         data = settings.data
         self.store = Store(settings.database_url or f"sqlite:///{data / 'state.db'}")
         self.tickets = ticket_store(settings, may_be_away="tickets" in may_be_away)
@@ -505,9 +505,7 @@ def ticket_store(settings: Settings, *, may_be_away: bool = False) -> TicketStor
 def generations(settings: Settings) -> tuple[GenerationInfo, ...]:
     """Return the generations of the index, newest first; nothing where nothing is indexed."""
     if settings.index == "elastic":
-        with search_index(
-            settings, SentenceTransformerEmbedder(settings.embedding), for_rebuild=True
-        ) as held:
+        with search_index(settings, embedder_for(settings.embedding), for_rebuild=True) as held:
             return held.generations()
     # Loads no model: whose generation it is does not matter here.
     folder = settings.data / "index"

@@ -12,7 +12,7 @@ import pytest
 
 from bot.app import Desk
 from ingest.config import EmbeddingSettings
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import Embedder, embedder_for
 from tests import postgres
 from tests.desks import prepared, sample_settings
 
@@ -86,13 +86,13 @@ def _local(host: str) -> bool:
 
 
 @pytest.fixture(scope="session")
-def embedder() -> SentenceTransformerEmbedder:
+def embedder() -> Embedder:
     """Return the bundled model, loaded once a process."""
-    return SentenceTransformerEmbedder(EmbeddingSettings())
+    return embedder_for(EmbeddingSettings())
 
 
 @pytest.fixture(scope="session")
-def sample(tmp_path_factory: pytest.TempPathFactory, embedder: SentenceTransformerEmbedder) -> Iterator[Desk]:
+def sample(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterator[Desk]:
     """Return a desk over the sample company, indexed once a process; tests only ask it."""
     desk = prepared(sample_settings(tmp_path_factory.mktemp("sample")), embedder)
     yield desk

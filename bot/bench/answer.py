@@ -40,7 +40,7 @@ from bot.store import Inbound, Inbox
 from bot.store.state import opened
 from bot.tools import SCHEMAS, Toolbox, in_force_on
 from bot.types import Answer, Asker, Budget, ChatModel, Message, Mode, Question, Reply, Tool, ToolCall
-from ingest.embed import SentenceTransformerEmbedder, Vectors
+from ingest.embed import Vectors, embedder_for
 from ingest.types import Chunk, Where
 
 UNIT = "query embedding"
@@ -416,7 +416,7 @@ def run(lent: Settings, *, rounds: int, most: int, tell: Tell) -> Report:
     questions = questions_of_the_sample(settings, most)
     memory = {"at the start": resident_mb()}
     tell("loading the embedding model", 0, 0)
-    embedder = TimedEmbedder(SentenceTransformerEmbedder(settings.embedding), time.perf_counter)
+    embedder = TimedEmbedder(embedder_for(settings.embedding), time.perf_counter)
     embedder.embed(["loads the model"], kind="query")
     memory["with the model"] = resident_mb()
     with closing(build(settings, embedder)) as desk:

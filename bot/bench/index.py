@@ -19,7 +19,7 @@ from bot.bench.measure import Tell, TimedEmbedder, Told, apart, as_table, in_wor
 from bot.config import Settings
 from ingest.chunk import chunk
 from ingest.config import SourceSettings, TicketSettings
-from ingest.embed import Embedder, SentenceTransformerEmbedder
+from ingest.embed import Embedder, embedder_for
 from ingest.errors import IndexingError
 from ingest.parse import to_document
 from ingest.sources import Changed
@@ -154,7 +154,7 @@ def over(lent: Settings, folder: Path) -> Settings:
 
 
 def _embedder(settings: Settings, is_real: bool) -> Embedder:
-    return SentenceTransformerEmbedder(settings.embedding) if is_real else FakeEmbedder()
+    return embedder_for(settings.embedding) if is_real else FakeEmbedder()
 
 
 def documents(settings: Settings, embedder: Embedder) -> Iterator[tuple[Document, list[Chunk]]]:

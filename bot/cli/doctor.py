@@ -51,9 +51,9 @@ def doctor(config: Config = None) -> None:
 
 def probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield what is looked at: its name, and what looks at it and returns how it is; raises TwohopError otherwise."""
-    from ingest.embed import SentenceTransformerEmbedder
+    from ingest.embed import embedder_for
 
-    embedder = SentenceTransformerEmbedder(settings.embedding)
+    embedder = embedder_for(settings.embedding)
 
     def model() -> str:
         vector = embedder.embed(["a probe"], kind="query")

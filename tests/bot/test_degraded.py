@@ -18,7 +18,7 @@ from bot.config import Settings, WordSettings
 from bot.parts import Parts
 from bot.types import Answer, Limits, Mode, Question
 from ingest.config import ElasticsearchSettings
-from ingest.embed import SentenceTransformerEmbedder, TextKind, Vectors
+from ingest.embed import Embedder, TextKind, Vectors
 from ingest.errors import IndexingError
 from ingest.index.elastic import ElasticIndex
 from ingest.types import Arm
@@ -40,9 +40,7 @@ def index(sample: Desk) -> Faulty:
 
 
 @pytest.fixture
-def desk(
-    sample: Desk, index: Faulty, embedder: SentenceTransformerEmbedder, tmp_path: Path
-) -> Iterator[Desk]:
+def desk(sample: Desk, index: Faulty, embedder: Embedder, tmp_path: Path) -> Iterator[Desk]:
     """Return a desk over the sample company whose index fails as it is told."""
     settings = sample.settings.model_copy(update={"database_url": f"sqlite:///{tmp_path / 'state.db'}"})
     desk = build(settings, embedder, index=index)

@@ -17,7 +17,7 @@ from bot.config import WordSettings, load
 from bot.filters import described, read
 from bot.filters.days import spans
 from bot.types import Gazetteer
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import Embedder
 from tests.bot.test_tools import toolbox, use
 from tests.desks import answer, prepared
 from tests.second_company import oracle
@@ -398,9 +398,7 @@ CASES = rows(VELSTRAND / "tickets.csv", delimiter=";")
 
 
 @pytest.fixture(scope="module")
-def velstrand(
-    tmp_path_factory: pytest.TempPathFactory, embedder: SentenceTransformerEmbedder
-) -> Iterator[Desk]:
+def velstrand(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterator[Desk]:
     settings = load(VELSTRAND / "twohop.toml")
     settings = settings.model_copy(
         update={

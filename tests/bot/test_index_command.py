@@ -28,7 +28,8 @@ from bot.metrics import Metrics
 from bot.store import Inbox
 from bot.store.state import opened
 from ingest.config import EmbeddingSettings
-from ingest.embed import SentenceTransformerEmbedder, TextKind, Vectors
+from ingest.embed import Embedder, TextKind, Vectors
+from ingest.embed.onnx import OnnxEmbedder
 from ingest.errors import ConfigError, IdentityMismatch, TwohopError
 from ingest.runs import Run, Runs
 from ingest.schedule import run_child
@@ -133,13 +134,13 @@ def titles(desk: Desk) -> set[str]:
 
 
 def test_a_rebuild_is_beside_the_live_index_which_a_running_bot_goes_on_reading(
-    desk_folder: Path, embedder: SentenceTransformerEmbedder
+    desk_folder: Path, embedder: Embedder
 ) -> None:
     run()
     bot = build(settings(desk_folder), embedder)
     seen: list[set[str]] = []
 
-    class Watched(SentenceTransformerEmbedder):
+    class Watched(OnnxEmbedder):
         def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
             seen.append(titles(bot))
             return super().embed(texts, kind)
@@ -179,7 +180,7 @@ def test_an_index_of_another_identity_is_refused_until_it_is_rebuilt(desk_folder
 
 
 def test_a_bot_of_other_settings_answers_from_the_old_generation_until_it_is_started_anew(
-    desk_folder: Path, embedder: SentenceTransformerEmbedder, caplog: pytest.LogCaptureFixture
+    desk_folder: Path, embedder: Embedder, caplog: pytest.LogCaptureFixture
 ) -> None:
     run()
     bot = build(settings(desk_folder), embedder)
@@ -345,7 +346,7 @@ def test_rollback_swaps_back_and_the_next_run_brings_it_up_to_date(desk_folder: 
 
 
 def test_after_a_rollback_the_age_is_that_of_the_index_that_answers(
-    desk_folder: Path, embedder: SentenceTransformerEmbedder
+    desk_folder: Path, embedder: Embedder
 ) -> None:
     run()
     run("--rebuild")
@@ -537,7 +538,7 @@ def asked(desk: Desk) -> set[str]:
 
 
 def test_a_rebuild_that_finds_less_is_refused_and_the_bot_keeps_answering(
-    golden: Path, embedder: SentenceTransformerEmbedder
+    golden: Path, embedder: Embedder
 ) -> None:
     bot = build(settings(golden), embedder)
     # What an export that went wrong looks like: every page is there, and says nothing.
@@ -558,7 +559,7 @@ def test_a_rebuild_that_finds_less_is_refused_and_the_bot_keeps_answering(
     bot.close()
 
 
-def test_a_broken_chunker_is_refused_at_the_swap(golden: Path, embedder: SentenceTransformerEmbedder) -> None:
+def test_a_broken_chunker_is_refused_at_the_swap(golden: Path, embedder: Embedder) -> None:
     class Broken(Desk):
         """Loses what stands below a document's title, and the title of two."""
 
@@ -636,7 +637,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("lines", BROKEN)
 def test_golden_questions_that_cannot_be_asked_refuse_a_rebuild_and_no_sync(
-    desk_folder: Path, embedder: SentenceTransformerEmbedder, lines: str
+    desk_folder: Path, embedder: Embedder, lines: str
 ) -> None:
     _write_golden(desk_folder)
     (desk_folder / "golden.jsonl").write_text(lines, "utf-8")

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from bot.cli import app
 from bot.store import Inbox, Store
 from bot.store.state import STATE, VERSION_TABLE, engine_of, opened
-from ingest.embed import Embedder, SentenceTransformerEmbedder
+from ingest.embed import Embedder, embedder_for
 from ingest.errors import ConfigError
 from ingest.runs import Runs
 from tests.desks import prepared, small_settings
@@ -302,7 +302,7 @@ def test_a_state_that_loses_its_right_to_write_is_not_well_and_no_account_is_nam
 
 def test_a_state_that_cannot_be_reached_is_the_state_databases_matter_alone(tmp_path: Path) -> None:
     settings = small_settings(tmp_path, {"a.md": "# A\n\nText."})
-    prepared(settings, SentenceTransformerEmbedder(settings.embedding)).close()
+    prepared(settings, embedder_for(settings.embedding)).close()
     environ = {
         "DATABASE_URL": "postgresql://bot:hidden@127.0.0.1:9/state",
         "TWOHOP_DATA": str(settings.data),

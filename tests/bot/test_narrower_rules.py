@@ -8,7 +8,7 @@ import pytest
 
 from bot.app import Desk
 from ingest.config import TicketSettings
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import Embedder
 from tests.desks import answer, prepared, small_settings
 
 FAQ = """---
@@ -82,7 +82,7 @@ def row(number: int, tier: str, model: str, subject: str, delivered: str, **date
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, embedder: SentenceTransformerEmbedder) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterator[Desk]:
     settings = small_settings(
         tmp_path_factory.mktemp("kettles"),
         {"faq.md": FAQ, "returns.md": RETURNS, "warranty.md": WARRANTY},

@@ -9,7 +9,7 @@ import pytest
 
 from bot.app import Desk
 from bot.config import load
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import Embedder
 from tests.desks import answer, prepared
 from tests.second_company import oracle
 from tests.second_company.questions import QUESTIONS
@@ -19,9 +19,7 @@ CASES = list(oracle.grid())
 
 
 @pytest.fixture(scope="module")
-def velstrand(
-    tmp_path_factory: pytest.TempPathFactory, embedder: SentenceTransformerEmbedder
-) -> Iterator[Desk]:
+def velstrand(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterator[Desk]:
     data = tmp_path_factory.mktemp("velstrand")
     file = data / "tickets.csv"
     file.write_bytes(oracle.as_csv(CASES).encode("utf-8"))

@@ -8,13 +8,13 @@ from bot.evaluate import read
 from bot.gate import small_talk
 from bot.sample import sample
 from bot.talk import Talk
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import Embedder
 
 NAMES = ("Starter", "Team", "Business", "Enterprise", "annual", "monthly", "open", "urgent")
 
 
 @pytest.fixture(scope="module")
-def talk(embedder: SentenceTransformerEmbedder) -> Talk:
+def talk(embedder: Embedder) -> Talk:
     return Talk(embedder)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bot.app import Desk
 from ingest.config import TicketSettings
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import Embedder
 from ingest.rules import find_rules
 from ingest.scope import scope, taught
 from ingest.types import Chunk
@@ -58,7 +58,7 @@ def row(number: int, customer: str, care: str) -> Mapping[str, str]:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, embedder: SentenceTransformerEmbedder) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterator[Desk]:
     settings = small_settings(
         tmp_path_factory.mktemp("care"),
         {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ingest.chunk import chunk, ticket_document
 from ingest.config import EmbeddingSettings
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import embedder_for
 from ingest.errors import ConfigError
 from ingest.types import Chunk, Document, Ticket
 
@@ -150,7 +150,7 @@ def test_every_chunk_fits_and_no_word_is_lost(text: str, title: str, limit: int,
 @settings(max_examples=40, deadline=None)
 @given(markdown.map("\n\n".join))
 def test_the_bundled_tokenizer_agrees(text: str) -> None:
-    counter = SentenceTransformerEmbedder(EmbeddingSettings()).count
+    counter = embedder_for(EmbeddingSettings()).count
     assert_whole(text, "T", chunk(document(f"{text}\n\nend", "T"), counter, 64, 10), 64, counter)
 
 

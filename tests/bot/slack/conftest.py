@@ -15,7 +15,7 @@ from bot.playground.server import SlackServer
 from bot.playground.workspace import App, Workspace
 from bot.slack.app import connected, manifest
 from bot.types import ChatModel
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import Embedder
 
 SUPPORT = "U_SAM"
 MEMBER = "U_ANA"
@@ -54,7 +54,7 @@ Bot = Callable[..., AbstractAsyncContextManager[Desk]]
 
 
 @pytest.fixture
-def bot(sample: Desk, embedder: SentenceTransformerEmbedder, slack: SlackServer, tmp_path: Path) -> Bot:
+def bot(sample: Desk, embedder: Embedder, slack: SlackServer, tmp_path: Path) -> Bot:
     """Return what runs the bot on the local Slack: `async with bot() as desk`; each time on the same database."""
 
     @asynccontextmanager

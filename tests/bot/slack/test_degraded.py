@@ -11,7 +11,7 @@ from bot.app import Desk, build
 from bot.playground.server import SlackServer
 from bot.slack import views
 from bot.slack.app import connected
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import Embedder
 from tests.bot.slack.conftest import MEMBER, SUPPORT, replies, settings_of
 from tests.bot.test_degraded import DOWN, FLAGSHIP, NO_MEANING
 from tests.faulty import ARMS, Faulty
@@ -19,7 +19,7 @@ from tests.faulty import ARMS, Faulty
 
 @pytest.fixture
 async def index(
-    sample: Desk, embedder: SentenceTransformerEmbedder, slack: SlackServer, tmp_path: Path
+    sample: Desk, embedder: Embedder, slack: SlackServer, tmp_path: Path
 ) -> AsyncIterator[Faulty]:
     """Run the bot on the local Slack and return its index, which fails as it is told."""
     index = Faulty(sample.index)

@@ -27,7 +27,7 @@ from bot.playground.server import SlackServer
 from bot.slack.app import connected
 from bot.store import Inbox
 from bot.types import ChatModel
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import Embedder
 from ingest.errors import ConfigError, IndexingError, ModelError
 from ingest.runs import Runs
 from tests.bot.slack.conftest import MEMBER, SUPPORT, replies, settings_of
@@ -77,9 +77,7 @@ Watched = Callable[..., AbstractAsyncContextManager[Port]]
 
 
 @pytest.fixture
-def watched(
-    sample: Desk, embedder: SentenceTransformerEmbedder, slack: SlackServer, tmp_path: Path
-) -> Watched:
+def watched(sample: Desk, embedder: Embedder, slack: SlackServer, tmp_path: Path) -> Watched:
     """Return what runs the bot with its health port open: `async with watched() as port`."""
 
     @asynccontextmanager
@@ -251,7 +249,7 @@ async def test_a_part_that_hangs_is_waited_for_a_moment_and_asked_once() -> None
 
 
 async def test_a_search_that_is_down_or_half_down_is_a_reason_until_it_is_back(
-    sample: Desk, embedder: SentenceTransformerEmbedder, slack: SlackServer, tmp_path: Path
+    sample: Desk, embedder: Embedder, slack: SlackServer, tmp_path: Path
 ) -> None:
     desk = build(settings_of(sample, slack, tmp_path), embedder)
     desk.index = faulty = Faulty(desk.index)

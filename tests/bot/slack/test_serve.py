@@ -123,11 +123,11 @@ async def test_the_embedding_model_is_loaded_before_a_question_waits_for_it(
 ) -> None:
     from bot.app import build
     from bot.slack.app import serve
-    from ingest.embed import SentenceTransformerEmbedder
+    from ingest.embed import embedder_for
     from tests.bot.slack.conftest import settings_of
 
     settings, said = settings_of(sample, slack, tmp_path), list[str]()
-    desk = build(settings, SentenceTransformerEmbedder(settings.embedding, on_load=said.append))
+    desk = build(settings, embedder_for(settings.embedding, on_load=said.append))
     ready = asyncio.Event()
 
     def say(line: str) -> None:

