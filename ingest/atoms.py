@@ -442,6 +442,8 @@ def codes(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for match in _TOKEN.finditer("".join(masked)):
         raw = match.group().strip(".:#/-_&%+~^$€£–—…")
+        if raw.isalpha():
+            continue  # as most are
         token = fold(raw)
         if re.fullmatch(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", token):
             found |= dict.fromkeys([token, *token.split("@")])

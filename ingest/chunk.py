@@ -9,11 +9,10 @@ from functools import cache
 from itertools import zip_longest
 from typing import Literal
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ingest.errors import ConfigError
-from ingest.markdown import clean, inline_text, plain
+from ingest.markdown import block_tokens, clean, inline_text, plain
 from ingest.rules import find_rules
 from ingest.types import Chunk, Document, Ticket
 
@@ -227,7 +226,7 @@ def _context(
 def _sections(text: str, title: str) -> list[_Section]:
     """Split Markdown at its headings; the first section is what stands before any."""
     text = re.sub(r"\r\n?", "\n", text)
-    tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
+    tokens = block_tokens(text)
     lines = text.split("\n")
     sections = [_Section((), [])]
     path: list[tuple[int, str]] = []
