@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from bot.bench import measure
 from bot.config import Settings, load
 from ingest.errors import ConfigError
 
@@ -62,8 +61,9 @@ def answer(
 ) -> None:
     """Measure each part of answering on the sample company, as a share of one query embedding of the same run."""
     from bot.bench.answer import run
+    from bot.bench.measure import apart, shown
 
-    with measure.shown(err) as tell, measure.apart(_files(load(config))) as lent:
+    with shown(err) as tell, apart(_files(load(config))) as lent:
         report = run(lent, rounds=rounds, most=most, tell=tell)
     _print(report, as_json)
 
@@ -88,11 +88,12 @@ def index(
     Indexing is a multiple of only writing, or with the real model of only embedding, the same chunks.
     """
     from bot.bench.index import run
+    from bot.bench.measure import shown
 
     settings = load(config)
     if backend:
         settings = settings.model_copy(update={"index": backend})
-    with measure.shown(err) as tell:
+    with shown(err) as tell:
         report = run(settings, _numbers(sizes), real, rounds=rounds, seed=seed, tell=tell)
     _print(report, as_json)
 
@@ -110,10 +111,26 @@ def search(
 
     The index is SQLite, and where ELASTICSEARCH_URL is set that Elasticsearch too.
     """
+    from bot.bench.measure import shown
     from bot.bench.search import run
 
-    with measure.shown(err) as tell:
+    with shown(err) as tell:
         report = run(load(config), _numbers(sizes), questions=questions, rounds=rounds, seed=seed, tell=tell)
+    _print(report, as_json)
+
+
+@bench_app.command()
+def embed(
+    rounds: Annotated[int, typer.Option(min=1, help="How often each runtime is started and measured.")] = 5,
+    seed: Seed = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Measure embedding with the bundled model in ONNX Runtime, as multiples of the same in torch."""
+    from bot.bench.embed import run
+    from bot.bench.measure import shown
+
+    with shown(err) as tell:
+        report = run(rounds, seed, tell)
     _print(report, as_json)
 
 
@@ -126,9 +143,10 @@ def rebuild(
     config: Config = None,
 ) -> None:
     """Measure answers and acknowledgements while the index is rebuilt, as multiples of those when nothing is."""
+    from bot.bench.measure import apart, shown
     from bot.bench.rebuild import run
 
-    with measure.shown(err) as tell, measure.apart(_files(load(config))) as lent:
+    with shown(err) as tell, apart(_files(load(config))) as lent:
         report = run(lent, chunks, questions=questions, seed=seed, tell=tell)
     _print(report, as_json)
 

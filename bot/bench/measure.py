@@ -127,12 +127,10 @@ def as_table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, Seque
 
 def machine(embedder: str) -> dict[str, Any]:
     """Return what the numbers depend on besides the code."""
-    torch = sys.modules.get("torch")
     return {
         "CPUs": os.cpu_count(),
         "processor": platform.machine(),
         "Python": platform.python_version(),
-        "torch threads": torch.get_num_threads() if torch else None,
         "load": round(os.getloadavg()[0], 2),
         "embedder": embedder,
     }

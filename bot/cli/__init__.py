@@ -11,13 +11,11 @@ from typing import Annotated
 
 import typer
 from pydantic_settings import SettingsError
-from sqlalchemy.exc import SQLAlchemyError
 
 from bot.bench.command import bench_app
 from bot.cli import asking, doctor, serving
 from bot.cli.common import err, version
 from bot.cli.index import index_app, tickets_app
-from ingest.database import words
 from ingest.errors import TwohopError
 
 app = typer.Typer(
@@ -56,14 +54,6 @@ def main() -> None:
     except TwohopError as error:
         err.print(f"error: {error}", style="red", markup=False)
         sys.exit(2)
-    except SQLAlchemyError as error:
-        # Only our own state fails so; what a ticket database does is said in words.
-        err.print(
-            f"error: the state database fails: {words(error)[:400]}; `twohop doctor` names the next step",
-            style="red",
-            markup=False,
-        )
-        sys.exit(2)
     except (OSError, SettingsError) as error:
         err.print(
             f"error: {' '.join(str(error).split())[:400]}; check the data folder and the settings",
@@ -73,7 +63,8 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception:
+    except Exception as error:
+        _refuse_database_error(error)
         # A bug: its traceback is kept for whoever mends it, and the asker gets a reference.
         reference = uuid.uuid4().hex[:8]
         log = Path(tempfile.gettempdir()) / f"twohop-{reference}.log"
@@ -84,3 +75,20 @@ def main() -> None:
             markup=False,
         )
         sys.exit(3)
+
+
+def _refuse_database_error(error: Exception) -> None:
+    """End with one line where the database of our own state fails; return where something else does."""
+    # Loaded for this only, or by whatever raised it: it takes longer than the whole of `--help`.
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from ingest.database import words
+
+    if isinstance(error, SQLAlchemyError):
+        # Only our own state fails so; what a ticket database does is said in words.
+        err.print(
+            f"error: the state database fails: {words(error)[:400]}; `twohop doctor` names the next step",
+            style="red",
+            markup=False,
+        )
+        sys.exit(2)

@@ -93,7 +93,7 @@ def store_of(settings: Settings) -> Store:
 def prepare(desk: Desk) -> None:
     """Index what is configured, saying what was done; quiet where nothing changed."""
     for path in desk.settings.tickets.csv:
-        imported = desk.import_tickets(path)
+        imported = desk.import_tickets(path, anew=False)
         if imported.added or imported.changed or imported.skipped:
             err.print(imported.summary(), markup=False)
     for report in (*desk.sync_documents(allow_removal=True), desk.sync_tickets()):

@@ -111,12 +111,15 @@ def probes(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
 
     def schedule() -> str:
         from bot.app import source_names
-        from bot.slack.reindex import check_plans
-        from ingest.schedule import EVERYTHING
+        from bot.plans import check_plans
 
         plans = check_plans(settings.sync, source_names(settings), ZoneInfo(settings.calendar.zone))
+        if not plans:
+            return "none, runs are started by hand"
+        from ingest.schedule import EVERYTHING
+
         named = ((plan, "every other source" if plan.name == EVERYTHING else plan.name) for plan in plans)
-        return "; ".join(f"{name}: {plan.when}" for plan, name in named) or "none, runs are started by hand"
+        return "; ".join(f"{name}: {plan.when}" for plan, name in named)
 
     def golden_questions(file: Path) -> str:
         from bot import golden

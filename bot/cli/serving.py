@@ -57,7 +57,7 @@ def _check(settings: Settings) -> None:
     """Raise ConfigError where a later index run could not go as the settings say, before anything is loaded."""
     from bot import golden
     from bot.app import source_names
-    from bot.slack.reindex import check_plans
+    from bot.plans import check_plans
 
     check_plans(settings.sync, source_names(settings), ZoneInfo(settings.calendar.zone))
     if settings.sync.golden:

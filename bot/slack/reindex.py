@@ -13,14 +13,15 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.app import Executor
 from bot.config import SyncSettings
+from bot.plans import check_plans, plans_of
 from bot.slack import text, views
 from bot.slack.access import Us, outsider
 from bot.slack.worker import UNREACHABLE, code
 from bot.store import Inbox
 from ingest.database import Outage
-from ingest.errors import ConfigError, IndexingError
+from ingest.errors import IndexingError
 from ingest.runs import Run, Runs, State
-from ingest.schedule import EVERYTHING, KILLED, ChildRun, Plan, Schedule, check, run_child
+from ingest.schedule import EVERYTHING, KILLED, ChildRun, Plan, Schedule, run_child
 
 _SHOWN_SKIPS = 10
 _MOST_REASON = 500
@@ -78,7 +79,7 @@ class IndexRuns:
         self._settings = settings
         self._schedule = Schedule(
             self._by_clock,
-            _plans(settings) if argv else (),
+            plans_of(settings) if argv else (),
             zone=zone,
             jitter_seconds=settings.jitter_seconds,
         )
@@ -282,22 +283,6 @@ class IndexRuns:
 
     def _clock(self, seconds: float) -> str:
         return f"{datetime.fromtimestamp(seconds, self._zone):%d %B, %H:%M}"
-
-
-def _plans(settings: SyncSettings) -> tuple[Plan, ...]:
-    own = tuple(Plan(name, when) for name, when in settings.schedule.items())
-    return (*own, Plan(EVERYTHING, str(settings.every_minutes))) if settings.every_minutes else own
-
-
-def check_plans(settings: SyncSettings, sources: Collection[str], zone: tzinfo) -> tuple[Plan, ...]:
-    """Return when what is read; raises ConfigError for a time that is none, and for a source that is not there."""
-    if unknown := sorted(settings.schedule.keys() - set(sources)):
-        raise ConfigError(
-            f"sync.schedule names {unknown[0]!r}; the sources are {', '.join(sources)}: name one of them"
-        )
-    plans = _plans(settings)
-    check(plans, zone)
-    return plans
 
 
 def late_said(plan: Plan, latest: Run | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -163,19 +164,17 @@ def _lock(connection: Connection) -> None:
 
 def _migrate(connection: Connection, migrations: str) -> None:
     """Bring the tables to the newest revision; nothing is changed where an error is raised."""
+    if _revision(connection) == _newest(migrations):
+        # Alembic takes longer to load than most of what is asked of the state.
+        return
     from alembic import command
     from alembic.config import Config
-    from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
 
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", migrations)
     revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
-    found = MigrationContext.configure(
-        connection, opts={"version_table": VERSION_TABLE}
-    ).get_current_revision()
-    if found == revisions[0]:
-        return
+    found = _revision(connection)
     if found is None:
         _refuse_strangers(connection)
     elif found not in revisions:
@@ -185,6 +184,22 @@ def _migrate(connection: Connection, migrations: str) -> None:
         )
     _log.info("the tables of the state are brought from revision %s to %s", found, revisions[0])
     command.upgrade(config, "head")
+
+
+def _revision(connection: Connection) -> str | None:
+    """Return the revision of the tables that are there, None where nothing says it."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    found: str | None = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()  # noqa: S608 - ours
+    return found
+
+
+def _newest(migrations: str) -> str:
+    """Return the newest revision: the name of a migration's file begins with it, and they count upwards."""
+    package, _, folder = migrations.rpartition(":")
+    root = resources.files(package) / folder if package else Path(folder)
+    names = (file.name for file in (root / "versions").iterdir())
+    return max(name.partition("_")[0] for name in names if name.endswith(".py"))
 
 
 def _refuse_strangers(connection: Connection) -> None:

@@ -160,7 +160,7 @@ def test_the_report_prints_what_was_computed_and_what_it_depends_on() -> None:
     notes = "\n".join(report.notes())
     assert "memory (MB): at the start 80, after the run 612" in notes
     assert "embedder fake/hashing" in notes
-    assert {"CPUs", "Python", "torch threads", "load"} <= set(report.machine)
+    assert {"CPUs", "Python", "load"} <= set(report.machine)
     assert json.loads(json.dumps(report.as_json()))["rows"][1]["median_share"] == pytest.approx(0.05)
 
 
@@ -251,6 +251,16 @@ def test_elasticsearch_is_measured_in_the_same_run_and_left_clean(request: pytes
         )
         assert {row["index"] for row in synced["rows"]} == {"elastic"}
         assert dict(client.indices.get(index=f"{settings.prefix}*")) == {}
+
+
+@pytest.mark.usefixtures("place")
+def test_embedding_is_measured_beside_torch_in_the_same_run() -> None:
+    found = bench("embed", "--rounds", "1", PYTHONPATH=str(Path(__file__).parents[2]))
+    rows = {(row["work"], row["runtime"]): row for row in found["rows"]}
+    assert len(rows) == 6
+    for (_, runtime), row in rows.items():
+        numbers(row, "ms", "cpu_ms", "of_torch", "peak_mb")
+        assert runtime == "ONNX Runtime" or row["of_torch"] == 1
 
 
 @pytest.mark.usefixtures("place")
