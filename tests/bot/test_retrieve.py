@@ -63,7 +63,7 @@ def test_good_in_both_lists_beats_first_in_one() -> None:
 def test_the_order_of_the_lists_does_not_matter(seed: int) -> None:
     chance = random.Random(seed)
     names = [f"d{i}" for i in range(30)]
-    lists: list[tuple[Arm, list[Chunk]]] = [
+    lists: list[tuple[Arm, list[Scored]]] = [
         (arm, listed(*chance.sample(names, 20))) for arm in ("lexical", "dense", "codes")
     ]
     once = fuse(dict(lists))
