@@ -154,15 +154,16 @@ def fuse(rankings: Mapping[Arm, Sequence[Scored]], most: int | None = None, k: i
     places: dict[str, Scored] = {}
     ranks: dict[str, dict[Arm, int]] = {}
     for arm, ranking in rankings.items():
-        unique = {scored.id: scored for scored in reversed(ranking)}
-        ordered = dict.fromkeys(scored.id for scored in ranking)
-        places |= unique
-        for rank, id_ in enumerate(ordered, start=1):
-            ranks.setdefault(id_, {})[arm] = rank
+        rank = 0
+        for scored in ranking:
+            places.setdefault(scored.id, scored)
+            of = ranks.setdefault(scored.id, {})
+            if arm not in of:
+                rank += 1
+                of[arm] = rank
     # fsum: the sum must not depend on the order of the lists
-    scores = {id_: fsum(1 / (k + rank) for rank in of.values()) for id_, of in ranks.items()}
-    best = sorted(scores, key=lambda id_: (-scores[id_], id_))[:most]
-    return [Hit(places[id_].chunk, scores[id_], ranks[id_]) for id_ in best]
+    best = sorted((-fsum([1 / (k + rank) for rank in of.values()]), id_) for id_, of in ranks.items())[:most]
+    return [Hit(places[id_].chunk, -score, ranks[id_]) for score, id_ in best]
 
 
 class Retriever:
