@@ -53,13 +53,13 @@ class Unwatched:
 
 UNWATCHED: Watch = Unwatched()
 
-_FIRST_CHUNKS = 32
+_FIRST_CHUNKS = 64
 _BATCH_CHUNKS = 256
 """Most chunks of a batch, of as many documents as it takes; each document is written by itself all the same.
 
 Among many chunks there are some of about one length; the first batches are smaller, so that embedding soon begins.
 """
-_AT_ONCE = 32
+_AT_ONCE = 64
 """Chunks that are given to the embedder at once: a run that is stopped waits for no more than these."""
 _COUNTED_TEXTS = 20_000
 """Words and lines whose tokens are known; most words of a document stand in others too."""

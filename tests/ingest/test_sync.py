@@ -289,13 +289,13 @@ def test_the_next_documents_are_cut_while_a_batch_is_embedded(index: SqliteIndex
             return super().embed(texts, kind)
 
     def to_document(changed: Changed) -> Document:
-        if changed.uri == "docs:39":
+        if changed.uri == "docs:69":
             later.set()
         return read(changed)
 
-    pages = [page(f"docs:{n}", f"text {n}") for n in range(40)]
+    pages = [page(f"docs:{n}", f"text {n}") for n in range(70)]
     report = sync(Script(*pages, Complete()), index, Waiting(), to_document, SETTINGS, now=NOW)
-    assert report.added == tuple(f"docs:{n}" for n in range(40))
+    assert report.added == tuple(f"docs:{n}" for n in range(70))
 
 
 @pytest.mark.parametrize(
