@@ -11,7 +11,7 @@ from typing import Annotated, Protocol
 
 from pydantic import BaseModel, Field, ValidationError
 
-from bot.retrieve import fused
+from bot.retrieve import fuse
 from ingest.embed import Embedder
 from ingest.errors import ConfigError, IndexingError
 from ingest.index import Vectors
@@ -135,7 +135,7 @@ def recalls(
             raise IndexingError(
                 f"golden question {question.id!r} cannot be searched by {arm} ({why}); try again"
             )
-        uris = list(dict.fromkeys(hit.chunk.uri for hit in fused(rankings)))[:K]
+        uris = list(dict.fromkeys(hit.chunk.uri for hit in fuse(rankings.arms)))[:K]
         found[question.id] = fmean(uri in uris for uri in question.sources)
     return found
 

@@ -16,7 +16,7 @@ from bot.evidence import RRF_K
 from ingest.embed import Embedder, TextKind, Vectors
 from ingest.errors import IndexingError
 from ingest.index import MOST_WORDS, SearchIndex
-from ingest.types import Arm, Chunk, DocumentInfo, Hit, Rankings, Where
+from ingest.types import Arm, DocumentInfo, Hit, Rankings, Scored, Where
 from ingest.words import words
 
 _SHARE = 1 / 3
@@ -145,23 +145,25 @@ class Remembered:
             self._held.clear()
 
 
-def fuse(rankings: Mapping[Arm, Sequence[Chunk]], k: int = RRF_K) -> list[Hit]:
-    """Fuse by reciprocal rank: score = sum over lists of 1/(k+rank), ranks from 1 in each list.
+def fuse(rankings: Mapping[Arm, Sequence[Scored]], most: int | None = None, k: int = RRF_K) -> list[Hit]:
+    """Fuse by reciprocal rank: score = sum over lists of 1/(k+rank), ranks from 1 in each list; return the `most` best.
 
     A chunk counts once a list, at its best rank; ties are broken by id, so the order of the lists does not matter.
     Cormack, Clarke, Büttcher: "Reciprocal rank fusion outperforms Condorcet" (SIGIR 2009).
     """
-    chunks: dict[str, Chunk] = {}
+    places: dict[str, Scored] = {}
     ranks: dict[str, dict[Arm, int]] = {}
     for arm, ranking in rankings.items():
-        unique = {chunk.id: chunk for chunk in reversed(ranking)}
-        ordered = dict.fromkeys(chunk.id for chunk in ranking)
-        chunks |= unique
-        for rank, id_ in enumerate(ordered, start=1):
-            ranks.setdefault(id_, {})[arm] = rank
+        rank = 0
+        for scored in ranking:
+            places.setdefault(scored.id, scored)
+            of = ranks.setdefault(scored.id, {})
+            if arm not in of:
+                rank += 1
+                of[arm] = rank
     # fsum: the sum must not depend on the order of the lists
-    hits = [Hit(chunks[id_], fsum(1 / (k + rank) for rank in of.values()), of) for id_, of in ranks.items()]
-    return sorted(hits, key=lambda hit: (-hit.score, hit.chunk.id))
+    best = sorted((-fsum([1 / (k + rank) for rank in of.values()]), id_) for id_, of in ranks.items())[:most]
+    return [Hit(places[id_].chunk, -score, ranks[id_]) for score, id_ in best]
 
 
 class Retriever:
@@ -187,7 +189,7 @@ class Retriever:
         # By meaning everything that passes the filter has a place, by words what shares one with a query that is not cut.
         ends = {arm: len(ranking) < places for arm, ranking in found.arms.items()}
         ended = ends.get("dense") or (ends.get("lexical") and len(set(words(query))) <= MOST_WORDS)
-        result = Found(fused(found)[:k], found.failed, bool(ended or not found.failed))
+        result = Found(fuse(found.arms, k), found.failed, bool(ended or not found.failed))
         self.down = result.down
         return result
 
@@ -198,14 +200,11 @@ class Retriever:
             for kind in ("doc", "ticket")
         ]
         merged = {
-            arm: [
-                s.chunk
-                for s in sorted((s for of in found for s in of.arms.get(arm, ())), key=lambda s: -s.score)
-            ]
+            arm: [*sorted((s for of in found for s in of.arms.get(arm, ())), key=lambda s: -s.score)]
             for arm in arms
         }
         failed = {arm: why for of in found for arm, why in of.failed.items() if arm in arms}
-        return Found(fuse(merged)[:k], failed, not failed)
+        return Found(fuse(merged, k), failed, not failed)
 
     def documents(self, where: Where) -> tuple[DocumentInfo, ...]:
         """Return what the index holds for these readers; raises IndexingError where it does not answer."""
@@ -229,8 +228,3 @@ class Retriever:
             arms, reasons = ", ".join(found.failed), "; ".join(dict.fromkeys(found.failed.values()))
             _log.warning("a search was not answered by %s: %s", arms, reasons)
         return found
-
-
-def fused(rankings: Rankings) -> list[Hit]:
-    """Fuse the arms of one search."""
-    return fuse({arm: [scored.chunk for scored in ranking] for arm, ranking in rankings.arms.items()})

@@ -101,7 +101,13 @@ def _any(forms: Iterable[str]) -> str:
 
 
 # "one" is mostly a pronoun ("which one"), and Spanish "once" an English adverb: they count only before a unit.
-_WORD_NUMBER = _any(set(NUMBERS) - {"one", "uno", "once"})
+_ALONE = {word for word in NUMBERS if not {" ", "-"} & set(word)} - {"one", "uno", "once"}
+# A ten is tried once, and not with each of its ones: that is half of the time that this pattern takes.
+_WORD_NUMBER = (
+    rf"(?:{_any(_TENS.split())})(?:[ -](?:{_any(_ONES.split()[1:])}))?"
+    rf"|(?:{_any(_TREINTAS.split())})(?: y (?:{_any(_UNOS.split()[1:])}))?"
+    rf"|{_any(_ALONE - set(_TENS.split()) - set(_TREINTAS.split()))}"
+)
 _DIGITS = r"\d{1,3}(?:,\d{3})+|\d{1,4}(?:[.,]\d{1,2})?"
 _AMOUNT = rf"(?:{_DIGITS}|{_WORD_NUMBER}|one|uno|once(?= (?:dias|semanas|meses|horas|minutos|anos)))"
 # "twenty-four" and "treinta y cinco" are one number each, not the ends of a range.
@@ -112,46 +118,61 @@ _BEHIND = r" (?:laborables?|habiles|habil)"
 _UNIT = _any(UNITS)
 _MONTH = _any(MONTHS)
 _YEAR = r"(?P<y>(?:19|20)\d{2})"
-_PATTERNS: tuple[tuple[AtomKind | Literal["marker"], re.Pattern[str]], ...] = (
-    ("marker", re.compile(r"\[\d+(?:\s*[,;]\s*\d+)*\](?!\()|(?m:^[ \t>]*\d{1,3}[.)](?=[ \t]))")),
-    ("url", re.compile(r"\b(?:https?://|www\.)[^\s<>()\[\]“”\"'|]*[^\s<>()\[\]“”\"'|.,;:!?]")),
-    ("email", re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")),
-    ("date", re.compile(r"(?<![\w-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?=t\d|\b(?!-\w))")),
-    ("date", re.compile(r"(?<![\w./-])(?P<a>\d{1,2})(?P<sep>[/.-])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4})(?![\w/-])")),
+
+
+def _shortest(forms: Iterable[str]) -> tuple[str, ...]:
+    """Return the forms that hold none of the others: a text without these has none of all."""
+    every = sorted(forms, key=len)
+    return tuple(form for n, form in enumerate(every) if not any(other in form for other in every[:n]))
+
+
+_DIGIT = tuple("0123456789")
+_SOME_UNIT = _shortest(UNITS)
+_SOME_NUMBER = _shortest(_ALONE)
+_PATTERNS: tuple[tuple[AtomKind | Literal["marker"], tuple[str, ...], re.Pattern[str]], ...] = (
+    ("marker", _DIGIT, re.compile(r"\[\d+(?:\s*[,;]\s*\d+)*\](?!\()|(?m:^[ \t>]*\d{1,3}[.)](?=[ \t]))")),
+    ("url", ("/", "w."), re.compile(r"\b(?:https?://|www\.)[^\s<>()\[\]“”\"'|]*[^\s<>()\[\]“”\"'|.,;:!?]")),
+    ("email", ("@",), re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")),
+    ("date", _DIGIT, re.compile(r"(?<![\w-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?=t\d|\b(?!-\w))")),
+    ("date", _DIGIT, re.compile(r"(?<![\w./-])(?P<a>\d{1,2})(?P<sep>[/.-])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4})(?![\w/-])")),
     (
         "date",
+        _DIGIT,
         re.compile(
             rf"(?<![\w.,:/-])(?P<d>\d{{1,2}})(?:st|nd|rd|th|º|\.º)?(?: (?:of |de )?|-)(?P<month>{_MONTH})\b\.?"
             rf"(?:(?:,? (?:de |of |del )?|-){_YEAR}\b)?"
         ),
     ),
-    ("date", re.compile(rf"\b(?P<month>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?![.:,/-]?\d)(?:,? {_YEAR}\b)?")),
-    ("time", re.compile(r"(?<![\w.:])(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))? ?(?P<half>[ap])\.?m\b\.?")),
-    ("time", re.compile(r"(?:(?<=\dt)|(?<![\w.:]))(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(?::[0-5]\d)?(?![\w:])")),
+    ("date", _DIGIT, re.compile(rf"\b(?P<month>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?![.:,/-]?\d)(?:,? {_YEAR}\b)?")),
+    ("time", _DIGIT, re.compile(r"(?<![\w.:])(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))? ?(?P<half>[ap])\.?m\b\.?")),
+    ("time", _DIGIT, re.compile(r"(?:(?<=\dt)|(?<![\w.:]))(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(?::[0-5]\d)?(?![\w:])")),
     (
         "duration",
+        _SOME_UNIT,
         re.compile(
             rf"(?<![\w.,:/-])(?:(?P<low>{_LOW})(?: to | or | and | a | o | y |[ ]?[-–][ ]?))?(?P<n>{_AMOUNT})[ \u00a0-]?"
             rf"(?:\(\d+\) )?(?:{_PLAIN_DAYS})?(?P<b>{_BUSINESS})?(?P<u>{_UNIT})\b(?: naturales\b|(?P<behind>{_BEHIND}\b))?"
         ),
     ),
-    ("duration", re.compile(r"(?<![\w.,/-])(?:(?P<low>\d{1,4})[-–])?(?P<n>\d{1,4}) ?(?P<u>[hd])\b")),
-    ("duration", re.compile(rf"\b(?P<n>an?|una?) (?:{_PLAIN_DAYS})?(?P<b>{_BUSINESS})?(?P<u>{_UNIT})\b(?: naturales\b|(?P<behind>{_BEHIND}\b))?")),
+    ("duration", _DIGIT, re.compile(r"(?<![\w.,/-])(?:(?P<low>\d{1,4})[-–])?(?P<n>\d{1,4}) ?(?P<u>[hd])\b")),
+    ("duration", _SOME_UNIT, re.compile(rf"\b(?P<n>an?|una?) (?:{_PLAIN_DAYS})?(?P<b>{_BUSINESS})?(?P<u>{_UNIT})\b(?: naturales\b|(?P<behind>{_BEHIND}\b))?")),
     (
         "money",
+        _DIGIT,
         re.compile(
             r"(?:(?P<c>[€$£]) ?|\b(?P<code>eur|usd|gbp) ?)(?P<n>\d+(?:[.,]\d+)*)"
             r"|(?<![\w.,])(?P<n2>\d+(?:[.,]\d+)*) ?(?:(?P<c2>[€$£])|(?P<code2>eur|usd|gbp|euros?|dollars?|dolares|pounds?|libras)\b)"
         ),
     ),
-    ("percent", re.compile(r"(?<![\w.,])(?P<n>\d+(?:[.,]\d+)?) ?(?:%|percent\b|per cent\b|por ciento\b)")),
-    ("id", re.compile(r"\b0x[0-9a-f]{2,}\b|(?<![\w/&])#\d{2,}\b|(?<![\w.,/])\d{1,4}/\d{1,4}(?![\w/])")),
-    ("version", re.compile(r"\bv ?\d+(?:\.\d+)+\b|(?<![\w.,])\d+\.\d+\.\d+(?:\.\d+)*\b|(?<=version )\d+(?:\.\d+)+\b")),
-    ("id", re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[a-z])(?!\d+(?:st|nd|rd|th)\b)[a-z0-9]+(?:[_-][a-z0-9]+|(?<=\d)/\d+)*\b")),
-    ("id", re.compile(r"\b[a-z]{2,}(?:_[a-z0-9]+)+\b")),
-    ("number", re.compile(r"(?<![\w.,])\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?:\.\d+)?\b|(?<![\w.,])\d+(?:[.,]\d+)*(?!\w)")),
-    ("number", re.compile(rf"\b(?:{_WORD_NUMBER})\b(?!-)")),
+    ("percent", _DIGIT, re.compile(r"(?<![\w.,])(?P<n>\d+(?:[.,]\d+)?) ?(?:%|percent\b|per cent\b|por ciento\b)")),
+    ("id", _DIGIT, re.compile(r"\b0x[0-9a-f]{2,}\b|(?<![\w/&])#\d{2,}\b|(?<![\w.,/])\d{1,4}/\d{1,4}(?![\w/])")),
+    ("version", _DIGIT, re.compile(r"\bv ?\d+(?:\.\d+)+\b|(?<![\w.,])\d+\.\d+\.\d+(?:\.\d+)*\b|(?<=version )\d+(?:\.\d+)+\b")),
+    ("id", _DIGIT, re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[a-z])(?!\d+(?:st|nd|rd|th)\b)[a-z0-9]+(?:[_-][a-z0-9]+|(?<=\d)/\d+)*\b")),
+    ("id", ("_",), re.compile(r"\b[a-z]{2,}(?:_[a-z0-9]+)+\b")),
+    ("number", _DIGIT, re.compile(r"(?<![\w.,])\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?:\.\d+)?\b|(?<![\w.,])\d+(?:[.,]\d+)*(?!\w)")),
+    ("number", _SOME_NUMBER, re.compile(rf"\b(?:{_WORD_NUMBER})\b(?!-)")),
 )  # fmt: skip
+_NEEDED = frozenset(needed for _, needed, _ in _PATTERNS)
 _RATE_BEFORE = re.compile(r"(?:\b(?:once|twice|times?|per|veces|vez)|\d[\d.,]*(?: [a-z]+){0,2}|[€$£%])\s*$")
 _MODAL_MAY_BEFORE = re.compile(
     r"\b(?:on|by|until|till|from|since|before|after|of|and|to|the|between|dated?|,)\s*$|^\s*$"
@@ -182,9 +203,13 @@ def atoms(text: str, *, day_first: bool | None = None) -> tuple[Atom, ...]:
     but not computed with. Citation markers ([1]) and the numbers of list items are left out.
     """
     folded = fold(text)
+    held = folded if folded.isascii() else "".join("0" if sign.isdecimal() else sign for sign in folded)
+    worth = {needed: any(map(held.__contains__, needed)) for needed in _NEEDED}
     taken = bytearray(len(folded))
     found: list[Atom] = []
-    for kind, pattern in _PATTERNS:
+    for kind, needed, pattern in _PATTERNS:
+        if not worth[needed]:
+            continue
         for match in pattern.finditer(folded):
             start, end = match.span()
             if any(taken[start:end]):
@@ -417,6 +442,8 @@ def codes(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for match in _TOKEN.finditer("".join(masked)):
         raw = match.group().strip(".:#/-_&%+~^$€£–—…")
+        if raw.isalpha():
+            continue  # as most are
         token = fold(raw)
         if re.fullmatch(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", token):
             found |= dict.fromkeys([token, *token.split("@")])

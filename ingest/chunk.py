@@ -9,11 +9,10 @@ from functools import cache
 from itertools import zip_longest
 from typing import Literal
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ingest.errors import ConfigError
-from ingest.markdown import clean, inline_text, plain
+from ingest.markdown import block_tokens, clean, inline_text, plain
 from ingest.rules import find_rules
 from ingest.types import Chunk, Document, Ticket
 
@@ -63,18 +62,33 @@ class _Section:
     heading: str = ""
 
 
+class _Unequal(Exception):
+    """The tokens of a text are not those of its lines or words."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Three ways to the number of a text's tokens: one call, the sum of its lines, the sum of its words."""
+
+    whole: Callable[[str], int]
+    lines: Callable[[str], int]
+    """For what is put together of the same lines again and again."""
+    words: Callable[[str], int]
+    """For a line that is tried at many lengths."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Room:
     """How much fits into the chunks of one section."""
 
-    count: Callable[[str], int]
+    counts: _Counts
     limit: int
     overlap: int
     before: str = ""
     """What stands above the body in every chunk: the context line, then the header of a table."""
 
     def fits(self, body: str) -> bool:
-        return _size(f"{self.before}{body}", self.count) <= self.limit
+        return _size(f"{self.before}{body}", self.counts.lines) <= self.limit
 
     def under(self, head: str) -> _Room:
         return replace(self, before=f"{self.before}{head}\n")
@@ -91,32 +105,71 @@ def chunk(
     Raises ConfigError when `limit` leaves no room for a single character.
     """
     title = " ".join(document.title.split())
-    chunks: list[Chunk] = []
-    for section in _with_lost_headings(_sections(document.text, title), title, count, limit):
-        context, _ = _context(title, section.headings, count, limit)
-        room = _Room(count, limit, min(overlap, limit // 4), f"{context}\n")
-        for body in _pack(section.blocks, room):
-            chunks.append(
-                Chunk(
-                    id=f"{document.uri}#{len(chunks)}",
-                    uri=document.uri,
-                    position=len(chunks),
-                    title=title,
-                    headings=section.headings,
-                    text=f"{context}\n{body}",
-                    kind=document.kind,
-                    link=document.link,
-                    readers=document.readers,
-                    facets=document.facets,
-                    authority=document.authority,
-                    effective_from=document.effective_from,
-                    superseded_on=document.superseded_on,
-                    language=document.language,
-                )
-            )
+    sections = _sections(document.text, title)
+    try:
+        cut = list(_texts(sections, title, _summed(count), limit, overlap))
+    except _Unequal:
+        cut = list(_texts(sections, title, _Counts(count, count, count), limit, overlap))
+    chunks = [
+        Chunk(
+            id=f"{document.uri}#{position}",
+            uri=document.uri,
+            position=position,
+            title=title,
+            headings=headings,
+            text=text,
+            kind=document.kind,
+            link=document.link,
+            readers=document.readers,
+            facets=document.facets,
+            authority=document.authority,
+            effective_from=document.effective_from,
+            superseded_on=document.superseded_on,
+            language=document.language,
+        )
+        for position, (headings, text) in enumerate(cut)
+    ]
     if document.kind == "ticket":
         return chunks
     return [replace(found, rules=find_rules(found)) for found in chunks]
+
+
+def _texts(
+    sections: Sequence[_Section], title: str, counts: _Counts, limit: int, overlap: int
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the chunks' texts with the headings above them; raises _Unequal where a sum is not the count."""
+    for section in _with_lost_headings(sections, title, counts.lines, limit):
+        context, _ = _context(title, section.headings, counts.lines, limit)
+        whole = "\n\n".join(block.text for block in section.blocks if block.text.strip())
+        # Most sections are one chunk, which one count tells; one with more words than tokens is none.
+        if len(whole.split()) < limit and _size(f"{context}\n{whole}", counts.whole) <= limit:
+            yield section.headings, f"{context}\n{whole}"
+            continue
+        room = _Room(counts, limit, min(overlap, limit // 4), f"{context}\n")
+        for body in _pack(section.blocks, room):
+            text = f"{context}\n{body}"
+            if counts.lines is not counts.whole:
+                tokens = counts.whole(text)
+                if tokens > limit or tokens != counts.lines(text):
+                    raise _Unequal
+            yield section.headings, text
+
+
+def _summed(count: Callable[[str], int]) -> _Counts:
+    """Return counts that add up those of a text's lines, and of its words, each counted once.
+
+    The sum is the count wherever a tokenizer splits at white space before it looks for tokens, as WordPiece does.
+    """
+    special = count("")
+    known = cache(lambda part: count(part) - special)
+
+    def lines(text: str) -> int:
+        return special + sum(known(line) for line in text.split("\n") if line)
+
+    def words(text: str) -> int:
+        return special + sum(map(known, text.split()))
+
+    return _Counts(count, lines, words)
 
 
 def ticket_document(ticket: Ticket, revision: str) -> Document:
@@ -173,7 +226,7 @@ def _context(
 def _sections(text: str, title: str) -> list[_Section]:
     """Split Markdown at its headings; the first section is what stands before any."""
     text = re.sub(r"\r\n?", "\n", text)
-    tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
+    tokens = block_tokens(text)
     lines = text.split("\n")
     sections = [_Section((), [])]
     path: list[tuple[int, str]] = []
@@ -201,9 +254,10 @@ def _words(text: str) -> set[str]:
 
 
 def _with_lost_headings(
-    sections: list[_Section], title: str, count: Callable[[str], int], limit: int
+    sections: Sequence[_Section], title: str, count: Callable[[str], int], limit: int
 ) -> list[_Section]:
-    """Put the title and each heading that no context line shows whole into the body of its section."""
+    """Return the sections that have a body; the title and each heading that no context line shows whole are put into it."""
+    sections = [replace(section, blocks=[*section.blocks]) for section in sections]
 
     def shown(index: int) -> bool:
         depth = len(sections[index].headings)
@@ -315,7 +369,7 @@ def _write_out(names: Sequence[str], cells: Sequence[str], room: _Room) -> Itera
     """Write a row as lines of `column: cell`; every piece begins with its first cell, which names the row."""
     named = zip_longest(names, cells, fillvalue="")
     label, *others = [f"{name}: {cell}" if name else cell for name, cell in named]
-    if "".join(others).strip() and label and _size(label, room.count) <= room.limit // 5:
+    if "".join(others).strip() and label and _size(label, room.counts.lines) <= room.limit // 5:
         for piece in _cut_text("\n".join(others), room.under(label)):
             yield f"{label}\n{piece}"
     else:
@@ -336,8 +390,8 @@ def _cut_code(block: _Block, room: _Room) -> Iterator[str]:
         if lines and re.fullmatch(r"[\s>]*(?:`{3,}|~{3,})\s*", lines[-1]):
             closing = lines.pop()
     marker = "(continued)\n"
-    wrapped = replace(room, before=f"{room.before}{marker}{opening}\n\n{closing}")
-    if _size(wrapped.before, room.count) > room.limit * 4 // 5:
+    wrapped = room.under(f"{marker}{opening}\n{closing}")
+    if _size(wrapped.before, room.counts.lines) > room.limit * 4 // 5:
         yield from _cut_text(block.text, room)
         return
     body: list[str] = []
@@ -359,6 +413,7 @@ def _cut_code(block: _Block, room: _Room) -> Iterator[str]:
 
 def _cut_text(text: str, room: _Room) -> Iterator[str]:
     """Cut at the end of a sentence where one is near, else between words; the next piece repeats the end."""
+    room = replace(room, counts=replace(room.counts, lines=room.counts.words))
     units = _units(text, room)
     start = done = 0
     while done < len(units):
@@ -405,8 +460,8 @@ def _furthest(units: Sequence[str], start: int, room: _Room) -> int:
 
 def _repeated(units: Sequence[str], start: int, end: int, room: _Room) -> int:
     """Return where the next piece starts: `overlap` tokens before `end`, at a sentence if one starts."""
-    empty = room.count("")
+    empty = room.counts.lines("")
     first = end
-    while first - 1 > start and room.count("".join(units[first - 1 : end])) - empty <= room.overlap:
+    while first - 1 > start and room.counts.lines("".join(units[first - 1 : end])) - empty <= room.overlap:
         first -= 1
     return next((at for at in range(first, end) if _SENTENCE_END.search(units[at - 1])), first)

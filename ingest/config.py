@@ -81,7 +81,7 @@ class EmbeddingSettings(Section):
 
     model: str = BUNDLED_MODEL
     """`all-MiniLM-L6-v2` is bundled; any other name or path goes through sentence-transformers' own loading."""
-    batch_size: Annotated[int, Field(gt=0)] = 32
+    batch_size: Annotated[int, Field(gt=0)] = 8
     """Texts embedded at once."""
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from itertools import pairwise
 
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 _NEWLINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
@@ -31,6 +35,25 @@ def plain(text: str) -> str:
 def one_line(text: str) -> str:
     """Return the text with single blanks for all white space."""
     return " ".join(text.split())
+
+
+def block_tokens(text: str) -> list[Token]:
+    """Return the tokens of Markdown's blocks, CommonMark with tables; of all inline tokens only a heading's have children."""
+    return _parser().parse(text)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.core.ruler.at("inline", _inline_of_headings)
+    return parser
+
+
+def _inline_of_headings(state: StateCore) -> None:
+    """Read what stands in headings alone: nobody asks for the emphasis and links of a paragraph."""
+    for before, token in pairwise(state.tokens):
+        if before.type == "heading_open" and token.children is not None:
+            state.md.inline.parse(token.content, state.md, state.env, token.children)
 
 
 def inline_text(token: Token) -> str:

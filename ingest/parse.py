@@ -13,13 +13,11 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Protocol, TypeVar
 
-from markdown_it import MarkdownIt
-
 from ingest.config import SourceSettings
 from ingest.errors import DocumentWithheld, UnreadableDocument
 from ingest.front_matter import publication, split, vocabulary
 from ingest.html import to_markdown
-from ingest.markdown import clean, inline_text, one_line, plain
+from ingest.markdown import block_tokens, clean, inline_text, one_line, plain
 from ingest.types import AUTHORITY, EMPTY, MEMBERS, Authority, Document
 
 PARSER_VERSION = "4"
@@ -333,8 +331,9 @@ def _readable(name: str) -> str:
 
 def _first_heading(text: str) -> tuple[str, str]:
     """Return the first level-1 heading, and the text without it where nothing stands before it."""
-    tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
-    for index, token in enumerate(tokens):
+    if not any(line.lstrip().startswith(("# ", "#\t", "=")) for line in text.split("\n")):
+        return "", text
+    for index, token in enumerate(tokens := block_tokens(text)):
         if token.type == "heading_open" and token.tag == "h1" and token.level == 0 and token.map:
             title = inline_text(tokens[index + 1])
             if title:

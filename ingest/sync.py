@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Protocol, assert_never
 
 import numpy as np
@@ -57,8 +60,16 @@ class Unwatched:
 
 UNWATCHED: Watch = Unwatched()
 
-_BATCH_CHUNKS = 64
-"""Chunks embedded at once, of as many documents as it takes; each document is written by itself all the same."""
+_FIRST_CHUNKS = 64
+_BATCH_CHUNKS = 256
+"""Most chunks of a batch, of as many documents as it takes; each document is written by itself all the same.
+
+Among many chunks there are some of about one length; the first batches are smaller, so that embedding soon begins.
+"""
+_AT_ONCE = 64
+"""Chunks that are given to the embedder at once: a run that is stopped waits for no more than these."""
+_COUNTED_TEXTS = 20_000
+"""Words and lines whose tokens are known; most words of a document stand in others too."""
 _LINES = 20
 _WITNESSES = 4
 _SMOKE_SECONDS = 60.0
@@ -139,15 +150,29 @@ def _few(lines: Sequence[str]) -> Sequence[str]:
     return lines if len(lines) <= _LINES else [*lines[:_LINES], f"  and {len(lines) - _LINES} more"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Documents with their chunks' vectors, or why one of them has none."""
+
+    documents: Sequence[tuple[Document, Sequence[Chunk], Vectors | Exception]]
+    embedded: int = 0
+    seconds: float = 0.0
+
+
 @dataclass(slots=True)
 class _Run:
-    """One sync under way: what it did so far and the documents that are cut but not yet written."""
+    """One sync under way: what it did so far, the documents that are cut, and those that are embedded meanwhile."""
 
     index: Writable
     embedder: Embedder
     known: Mapping[str, str]
     dry_run: bool
+    beside: Executor
+    """Of one thread, which embeds and nothing else: everything is cut and written by the thread that began the run."""
+    stopped: threading.Event = field(default_factory=threading.Event)
     waiting: dict[str, tuple[Document, list[Chunk]]] = field(default_factory=dict)
+    embedding: Future[_Batch] | None = None
+    handed: int = 0
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -159,42 +184,71 @@ class _Run:
     embedding_seconds: float = 0.0
 
     def add(self, document: Document, chunks: list[Chunk]) -> None:
-        """Take a document; write what waits when there is enough of it."""
+        """Take a document; when enough of them wait, have them embedded, and write those before."""
         self.notes += [(document.uri, note) for note in document.notes]
         self.waiting[document.uri] = (document, chunks)
-        if sum(len(of) for _, of in self.waiting.values()) >= _BATCH_CHUNKS:
-            self.write()
+        waiting = sum(len(of) for _, of in self.waiting.values())
+        if waiting >= min(_BATCH_CHUNKS, max(_FIRST_CHUNKS, self.handed)):
+            self._hand_over(waiting)
 
-    def write(self) -> None:
-        """Embed what waits in one go and write it document by document."""
+    def finish(self) -> None:
+        """Embed and write all that waits."""
+        self._hand_over(0)
+        self._hand_over(0)
+
+    def _hand_over(self, chunks: int) -> None:
+        """Have what waits embedded, and meanwhile write what is embedded, document by document."""
+        before = self.embedding.result() if self.embedding else _Batch(())
         waiting, self.waiting = list(self.waiting.values()), {}
+        self.embedding = self.beside.submit(self._embedded, waiting) if waiting else None
+        self.handed += chunks
+        self.embedded += before.embedded
+        self.embedding_seconds += before.seconds
+        for document, of, vectors in before.documents:
+            if isinstance(vectors, Exception):
+                self.skipped[document.uri] = _reason(vectors, document.uri)
+            else:
+                self._write(document, of, vectors)
+
+    def _embedded(self, waiting: Sequence[tuple[Document, Sequence[Chunk]]]) -> _Batch:
+        """Embed documents in one go; raises ModelError. Changes nothing of the run: another thread is at work on that."""
+        began = time.monotonic()
+        embedded = 0
+
+        def embed(chunks: Sequence[Chunk]) -> Vectors:
+            nonlocal embedded
+            vectors = np.zeros((len(chunks), self.embedder.dimensions), np.float32)
+            if self.dry_run:
+                return vectors
+            # Texts of about one length together: what is embedded at once costs as much as its longest text each.
+            order = sorted(range(len(chunks)), key=lambda n: len(chunks[n].text))
+            for start in range(0, len(order), _AT_ONCE):
+                some = order[start : start + _AT_ONCE]
+                if self.stopped.is_set():
+                    raise CancelledError
+                vectors[some] = self.embedder.embed([chunks[n].text for n in some], kind="passage")
+            embedded += len(chunks)
+            return vectors
+
+        def alone(chunks: Sequence[Chunk]) -> Vectors | Exception:
+            try:
+                return embed(chunks)
+            except Exception as error:
+                return error
+
+        found: list[Vectors | Exception] = []
         try:
-            vectors = self._embed([piece for _, chunks in waiting for piece in chunks])
+            vectors = embed([piece for _, chunks in waiting for piece in chunks])
         except ModelError:
             raise
         except Exception:
             # One of them is poison: embed them one by one to find out which.
-            for document, chunks in waiting:
-                try:
-                    alone = self._embed(chunks)
-                except Exception as error:
-                    self.skipped[document.uri] = _reason(error, document.uri)
-                else:
-                    self._write(document, chunks, alone)
-            return
-        start = 0
-        for document, chunks in waiting:
-            self._write(document, chunks, vectors[start : start + len(chunks)])
-            start += len(chunks)
-
-    def _embed(self, chunks: Sequence[Chunk]) -> Vectors:
-        if self.dry_run or not chunks:
-            return np.zeros((len(chunks), self.embedder.dimensions), np.float32)
-        began = time.monotonic()
-        vectors = self.embedder.embed([piece.text for piece in chunks], kind="passage")
-        self.embedding_seconds += time.monotonic() - began
-        self.embedded += len(chunks)
-        return vectors
+            found += (alone(chunks) for _, chunks in waiting)
+        else:
+            ends = np.cumsum([len(chunks) for _, chunks in waiting])
+            found += np.split(vectors, ends[:-1])
+        documents = [(*of, vectors) for of, vectors in zip(waiting, found, strict=True)]
+        return _Batch(documents, embedded, time.monotonic() - began)
 
     def _write(self, document: Document, chunks: Sequence[Chunk], vectors: Vectors) -> None:
         if not self.dry_run:
@@ -237,7 +291,26 @@ def sync(
     embeds and writes nothing; `anew` it does so as if nothing were indexed. Raises IndexingError when the index cannot be read or written and ModelError when nothing can be embedded.
     """
     began = time.monotonic()
-    run = _Run(index, embedder, {} if anew else index.revisions(source.name), dry_run)
+    # Whatever ends the run, nothing of it is at work any more when it has ended.
+    with ThreadPoolExecutor(1, "embedding") as beside:
+        run = _Run(index, embedder, {} if anew else index.revisions(source.name), dry_run, beside)
+        try:
+            report = _sync(run, source, to_document, chunk_settings, now, on_progress, allow_removal)
+        finally:
+            run.stopped.set()
+    return replace(report, seconds=time.monotonic() - began)
+
+
+def _sync(
+    run: _Run,
+    source: Source,
+    to_document: ToDocument,
+    settings: ChunkSettings,
+    now: datetime,
+    on_progress: Progress | None,
+    allow_removal: bool,
+) -> SyncReport:
+    count = lru_cache(_COUNTED_TEXTS)(run.embedder.count)
     listed: set[str] = set()
     unchanged: list[str] = []
     gone: set[str] = set()
@@ -265,7 +338,8 @@ def sync(
             case Changed(uri):
                 try:
                     document = _document(change, source.name, to_document)
-                    run.add(document, _cut(document, embedder, chunk_settings))
+                    limit = min(settings.max_tokens, run.embedder.max_tokens)
+                    run.add(document, chunk(document, count, limit, settings.overlap_tokens))
                 except (IndexingError, ModelError):
                     raise
                 except DocumentWithheld as error:
@@ -280,7 +354,7 @@ def sync(
         listed.add(uri)
         if on_progress:
             on_progress(len(listed), uri)
-    run.write()
+    run.finish()
     if not failure:
         known = [uri for uri in run.known if uri not in run.withheld]
         leaving = [uri for uri in known if uri in gone or uri not in listed]
@@ -292,8 +366,8 @@ def sync(
             )
         else:
             run.remove(leaving)
-    if not dry_run:
-        index.flush()
+    if not run.dry_run:
+        run.index.flush()
     return SyncReport(
         source=source.name,
         at=now,
@@ -308,8 +382,7 @@ def sync(
         chunks=run.chunks,
         embedded=run.embedded,
         embedding_seconds=run.embedding_seconds,
-        seconds=time.monotonic() - began,
-        dry_run=dry_run,
+        dry_run=run.dry_run,
     )
 
 
@@ -506,11 +579,6 @@ def _document(changed: Changed, source: str, to_document: ToDocument) -> Documen
     if (document.uri, document.source, document.revision) != expected:
         raise SourceError(f"it was read as {document.uri!r} of {document.source!r}; mend the source")
     return document
-
-
-def _cut(document: Document, embedder: Embedder, settings: ChunkSettings) -> list[Chunk]:
-    limit = min(settings.max_tokens, embedder.max_tokens)
-    return chunk(document, embedder.count, limit, settings.overlap_tokens)
 
 
 def _reason(error: Exception, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from types import MappingProxyType
@@ -132,8 +132,16 @@ class Hit:
 class Scored:
     """One place in one arm's ranking; scores of different arms are never compared."""
 
-    chunk: Chunk
+    id: str
+    """Of the chunk."""
     score: float
+    read: Callable[[], Chunk] = field(repr=False, compare=False)
+    """Returns the chunk as it was found; most places of a ranking are never looked at."""
+
+    @property
+    def chunk(self) -> Chunk:
+        """The chunk, read anew each time."""
+        return self.read()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from bot.bench.corpus import EVERYTHING, FILTERED, Corpus, FakeEmbedder
 from bot.bench.index import over
 from bot.bench.measure import Clock, Tell, Told, apart, as_table, in_words, machine, p95, short
 from bot.config import Settings
-from bot.retrieve import Retriever, fused
+from bot.retrieve import Retriever, fuse
 from ingest.atoms import codes
 from ingest.errors import IndexingError
 from ingest.index import Vectors
@@ -260,7 +260,7 @@ class _Bench:
             self._keep(found.seconds, text)
             self.samples["reading hits"].append(self.samples["rank"][-1] - sum(found.seconds.values()))
         with self._timed("fusion"):
-            fused(found)
+            fuse(found.arms, self._desk.settings.retrieval.shown)
 
     def _search(self, text: str, _vector: Vectors) -> None:
         shown, deadline = self._desk.settings.retrieval.shown, time.monotonic() + _SECONDS

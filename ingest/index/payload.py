@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -25,8 +26,9 @@ def to_json(chunk: Chunk) -> str:
     return json.dumps(_plain(chunk), ensure_ascii=False, separators=(",", ":"))
 
 
+@lru_cache(maxsize=1024)
 def from_json(text: str) -> Chunk:
-    """Return the chunk that `to_json` wrote."""
+    """Return the chunk that `to_json` wrote; the searches of a turn find the same ones again and again."""
     data = _values(json.loads(text))
     data["readers"] = frozenset(data["readers"])
     data["facets"] = MappingProxyType(data["facets"])

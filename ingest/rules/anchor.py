@@ -78,13 +78,12 @@ def told_anchor(told: Sequence[str]) -> str | None:
     """Return what the section's periods run from, where a sentence says so: "The period runs from the charge"."""
     for line in told:
         folded = fold(plain(line))
-        if any(atom.kind == "duration" for atom in atoms(line)):
-            continue
         said = [match["what"] for match in _DAY_ZERO.finditer(folded)]
         if _TOLD.search(folded):
             said += [match["what"] for match in RUNS.finditer(folded) if match["after"]]
             said += [match["what"] for match in _STARTS.finditer(folded)]
-        if anchor := next(filter(None, map(known_anchor, said)), None):
+        anchor = next(filter(None, map(known_anchor, said)), None)
+        if anchor and not any(atom.kind == "duration" for atom in atoms(line)):
             return anchor
     return None
 

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import bot
 from bot.app import Desk
 from bot.evidence import RRF_K
 from bot.retrieve import fuse
-from ingest.types import Arm, Chunk, Hit, Where
+from ingest.types import Arm, Chunk, Hit, Scored, Where
 
 
 def chunk(name: str) -> Chunk:
@@ -23,8 +24,8 @@ def chunk(name: str) -> Chunk:
     )
 
 
-def listed(*names: str) -> list[Chunk]:
-    return [chunk(name) for name in names]
+def listed(*names: str) -> list[Scored]:
+    return [Scored(name, 1.0, partial(chunk, name)) for name in names]
 
 
 def ids(hits: Sequence[Hit]) -> list[str]:
@@ -62,7 +63,7 @@ def test_good_in_both_lists_beats_first_in_one() -> None:
 def test_the_order_of_the_lists_does_not_matter(seed: int) -> None:
     chance = random.Random(seed)
     names = [f"d{i}" for i in range(30)]
-    lists: list[tuple[Arm, list[Chunk]]] = [
+    lists: list[tuple[Arm, list[Scored]]] = [
         (arm, listed(*chance.sample(names, 20))) for arm in ("lexical", "dense", "codes")
     ]
     once = fuse(dict(lists))

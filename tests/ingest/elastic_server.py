@@ -129,6 +129,7 @@ class ElasticServer:
             {
                 "_index": f"{self.prefix}-generation-1",
                 "_score": 1.0,
+                "sort": [1.0, row["id"]],
                 "_source": {name: row[name] for name in asked["_source"]},
             }
             for row in chunks

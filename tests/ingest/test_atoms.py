@@ -351,3 +351,15 @@ def test_strict_mentions_are_written_as_the_name_is() -> None:
 def test_half_a_character_can_be_stored() -> None:
     text = storable("a \ud83d b \0 c 👍")
     assert text.encode() == "a \ufffd b \ufffd c 👍".encode()
+
+
+@pytest.mark.parametrize(("word", "number"), NUMBERS.items())
+def test_every_number_spelled_out_is_one_value(word: str, number: int) -> None:
+    if word not in ("one", "uno", "once"):
+        assert found(f"we saw {word} of them") == [f"number {number}"]
+        assert found(f"within {word} months") == [f"duration {number} month"]
+
+
+def test_digits_of_other_scripts_are_digits() -> None:
+    assert found("within ٣٠ days") == ["duration 30 day"]
+    assert found("٣٠ things") == ["number ٣٠"]

@@ -154,6 +154,19 @@ def test_the_bundled_tokenizer_agrees(text: str) -> None:
     assert_whole(text, "T", chunk(document(f"{text}\n\nend", "T"), counter, 64, 10), 64, counter)
 
 
+@settings(max_examples=60, deadline=None)
+@given(markdown.map("\n\n".join), st.integers(32, 120), st.integers(0, 40), st.sampled_from([0, 1, 3]))
+def test_a_tokenizer_that_sees_across_white_space_gets_chunks_that_fit_too(
+    text: str, limit: int, overlap: int, pairs: int
+) -> None:
+    """Some merge a blank with the next word, or count line feeds: the parts' sum is not the whole's count."""
+
+    def across(text: str) -> int:
+        return count(text) + pairs * text.count("\n") - text.count("d w")
+
+    assert_whole(text, "", chunk(document(text, "T"), across, limit, overlap), limit, across)
+
+
 def test_context_line_is_title_and_heading_path() -> None:
     chunks = chunk(document("Intro.\n\n## 7 Refunds\n\n### Annual\n\n30 days.\n\n## Other\n\nText."), count)
     assert [piece.text for piece in chunks] == [

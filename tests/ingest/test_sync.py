@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -278,6 +279,66 @@ def test_many_documents_are_embedded_together_and_none_gets_another_s_vector(
         vector = HashingEmbedder().embed([f"Page\n{text}"])[0]
         (best,) = index.rank("", vector, 1, MEMBERS, time.monotonic() + 30).arms["dense"]
         assert (best.chunk.uri, best.score) == (uri, 1.0)
+
+
+def test_the_next_documents_are_cut_while_a_batch_is_embedded(index: SqliteIndex) -> None:
+    """The first batch is not embedded before a document of the second one was read."""
+    later = threading.Event()
+
+    class Waiting(HashingEmbedder):
+        def embed(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
+            assert later.wait(30)
+            return super().embed(texts, kind)
+
+    def to_document(changed: Changed) -> Document:
+        if changed.uri == "docs:69":
+            later.set()
+        return read(changed)
+
+    pages = [page(f"docs:{n}", f"text {n}") for n in range(70)]
+    report = sync(Script(*pages, Complete()), index, Waiting(), to_document, SETTINGS, now=NOW)
+    assert report.added == tuple(f"docs:{n}" for n in range(70))
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, IndexingError("the disk is full"), ModelError("no model")]
+)
+def test_whatever_ends_a_run_nothing_is_embedded_after_it(
+    index: SqliteIndex, run: Run, embedder: CountingEmbedder, error: BaseException | type[BaseException]
+) -> None:
+    def progress(done: int, _uri: str) -> None:
+        if done == 400:
+            raise error
+
+    pages = [page(f"docs:{n}", f"text {n}") for n in range(500)]
+    with pytest.raises(type(error) if isinstance(error, BaseException) else error):
+        run(*pages, Complete(), on_progress=progress)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("embedding")]
+    embedded = len(embedder.texts)
+    held = index.revisions("docs")
+    assert 0 < len(held) <= embedded < 500
+    report = run(*pages, Complete())
+    assert len(report.unchanged) == len(held)
+    assert len(index.revisions("docs")) == 500
+
+
+def test_tokens_are_counted_once_a_section_and_words_of_what_is_cut_once_a_run(index: SqliteIndex) -> None:
+    class Counted(HashingEmbedder):
+        calls = 0
+
+        def count(self, text: str) -> int:
+            self.calls += 1
+            return super().count(text)
+
+    embedder = Counted()
+    short = [page(f"docs:{n}", f"## Part\n\nshort text {n}") for n in range(100)]
+    report = sync(Script(*short, Complete()), index, embedder, read, SETTINGS, now=NOW)
+    assert (report.chunks, embedder.calls <= 2 * report.chunks) == (100, True)
+    embedder.calls = 0
+    long = [page(f"long:{n}", " ".join(f"word{m % 300}" for m in range(n, n + 3000))) for n in range(10)]
+    report = sync(Script(*long, Complete(), name="long"), index, embedder, read, SETTINGS, now=NOW)
+    assert report.chunks > 150
+    assert embedder.calls <= 3 * report.chunks + 400
 
 
 def test_a_model_that_cannot_be_loaded_ends_the_run(index: SqliteIndex, run: Run) -> None:

@@ -290,12 +290,13 @@ def _refuse_mixed(hits: Sequence[Found]) -> None:
     """Raise Mixed where two versions of one document were found."""
     versions: dict[str, str] = {}
     for hit in hits:
-        if versions.setdefault(hit.scored.chunk.uri, hit.version) != hit.version:
+        uri, _, _ = hit.scored.id.rpartition("#")
+        if versions.setdefault(uri, hit.version) != hit.version:
             raise Mixed
 
 
 def _unique(ranking: Sequence[Found]) -> tuple[Scored, ...]:
     best: dict[str, Scored] = {}
     for hit in ranking:
-        best.setdefault(hit.scored.chunk.id, hit.scored)
+        best.setdefault(hit.scored.id, hit.scored)
     return tuple(best.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,11 @@ def read(answer: Mapping[str, Any]) -> list[Found]:
         raise ArmFailed(f"{shards['failed']} of {shards['total']} shards failed: {reasons}")
     return [
         Found(
-            Scored(from_json(hit["_source"]["payload"]), round(float(hit["_score"]), 6)),
+            Scored(
+                hit["sort"][-1],
+                round(float(hit["_score"]), 6),
+                partial(from_json, hit["_source"]["payload"]),
+            ),
             hit["_index"],
             hit["_source"]["version"],
         )

@@ -7,11 +7,12 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 
 from ingest.errors import IdentityMismatch, IndexingError
 from ingest.index import Vectors
-from ingest.index.payload import checked
+from ingest.index.payload import checked, from_json
 from ingest.index.sqlite import mapping, query
 from ingest.index.sqlite.pointer import file_of
 from ingest.index.sqlite.query import Snapshot
@@ -119,9 +120,14 @@ class StoredGeneration:
                     seconds[arm] = time.perf_counter() - began
             finally:
                 connection.set_progress_handler(None, 0)
-            chunks = query.chunks(connection, {key for ranking in found.values() for key, _ in ranking})
+            held = query.payloads(connection, {key for ranking in found.values() for key, _ in ranking})
+
+        def scored(key: int, score: float) -> Scored:
+            id_, payload = held[key]
+            return Scored(id_, score, partial(from_json, payload))
+
         return Rankings(
-            {arm: tuple(Scored(chunks[key], score) for key, score in of) for arm, of in found.items()},
+            {arm: tuple(scored(*place) for place in of) for arm, of in found.items()},
             failed,
             seconds,
         )

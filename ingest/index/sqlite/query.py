@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ingest.index import MOST_WORDS, Vectors
-from ingest.index.payload import from_json, graded_codes
+from ingest.index.payload import graded_codes
 from ingest.index.sqlite.wire import REBUILD
-from ingest.types import Chunk, Where
+from ingest.types import Where
 from ingest.words import stems, words
 
 _CONSIDERED_WORDS = 1000
@@ -203,14 +203,13 @@ def codes(connection: sqlite3.Connection, snapshot: Snapshot, query: str) -> tup
     return found, np.round(scores[found], 9)
 
 
-def chunks(connection: sqlite3.Connection, keys: Collection[int]) -> dict[int, Chunk]:
-    return {
-        key: from_json(payload)
-        for key, payload in connection.execute(
-            "SELECT key, payload FROM chunks WHERE key IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(keys)),),
-        )
-    }
+def payloads(connection: sqlite3.Connection, keys: Collection[int]) -> dict[int, tuple[str, str]]:
+    """Return the id and the JSON of chunks."""
+    found = connection.execute(
+        "SELECT key, id, payload FROM chunks WHERE key IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(keys)),),
+    )
+    return {key: (id_, payload) for key, id_, payload in found}
 
 
 def _match(wanted: Sequence[str]) -> str:
