@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time
+from datetime import datetime, time
 
 from bot.facts.case import Case
 from bot.facts.scorer import Scored

@@ -9,7 +9,8 @@ from datetime import date, datetime
 from ingest.types import Ticket
 from ingest.words import fold
 
-FLAGS = frozenset({"yes", "no", "true", "false"})
+TRUE = frozenset({"yes", "true", "y", "si", "ja", "oui"})
+FLAGS = TRUE | {"no", "false", "n", "nein", "non"}
 """Values that say nothing without their column's name."""
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.facts.case import FLAGS, TRUE
 from ingest.types import Chunk
 from ingest.units import Unit, narrowed
-from ingest.words import mentions
+from ingest.words import fold, mentions
 
 Vocabulary = Mapping[str, Collection[str]]
 """Facet to its known values."""
@@ -45,6 +46,12 @@ def scope(unit: Unit, chunk: Chunk, values: Mapping[str, str], vocabulary: Vocab
     near = False
     for facet, known in vocabulary.items():
         value = values.get(facet, "")
+        if known and all(fold(one) in FLAGS for one in known):
+            # A flag is spoken of by its column's name.
+            if value and mentions(unit.text, [facet.replace("_", " ")]):
+                (own if fold(value) in TRUE else other).add(facet)
+                near = True
+            continue
         options = [*known, value] if value and value not in known else known
         for at, place in enumerate(_places(unit, chunk, facet)):
             said = mentions(place, options, strict=True)

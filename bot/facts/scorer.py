@@ -86,7 +86,7 @@ def scored(
     rows = [(own, one) for one in found for own in units(one.chunk.body)]
     if not rows:
         return []
-    values = dict(case.named) if case else {}
+    values = dict(case.values) if case else {}
     values |= {name: said[0] for name, said in aspect.values.items() if len(said) == 1}
     rows = [(columns(unit, values, vocabulary), one) for unit, one in rows]
     vectors = embedder.embed([_with_context(unit, one.chunk) for unit, one in rows])

@@ -86,7 +86,9 @@ def windows(
     action, sure = _action(case, own, above, asked, aliases)
     for atom, amount, kind in durations:
         following = words(_behind(unit.text, atom))
-        start = _start(dated, case.events, following, unit, atom, above, aliases)
+        # What has to be done is not what its time runs from.
+        options = [name for name in dated if not (sure and name == action)]
+        start = _start(options, case.events, following, unit, atom, above, aliases)
         if not start and sure and kind in _HOURS and "opening" in dated:
             start = "opening"
         if not start or start == "update":
