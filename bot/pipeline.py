@@ -122,7 +122,7 @@ class _Turn:
         if self._out_of_reach(decided):
             return self._unavailable(Route("direct", ("the rule is out of reach",)))
         if decided is None and not self.hidden:
-            await self._compute_facts()
+            await self._compute_facts(cases)
         if decided and decided.beside:
             await self._call("search_docs", {"query": self._aside(decided)}, "the rule does not speak of it")
         route = gate.route(
@@ -354,10 +354,9 @@ class _Turn:
         for case in cases:
             if self._wants_verdict(case):
                 await self._search_rules(case)
-            if case.evidence and (query := self._looked_up(case)):
+            elif case.evidence and (query := self._looked_up(case)):
                 brings = ", ".join(case.facts.values())
                 await self._call("search_docs", {"query": query}, f"the ticket brings {brings}")
-                await self._call("search_docs", {"query": case.text[:_TOLD]}, "what the ticket tells")
 
     def _looked_up(self, case: verdict.Case) -> str:
         """Return the search for what the documents say of a ticket's kind of case ("the API limit of the customer on
@@ -366,7 +365,7 @@ class _Turn:
             return ""
         topic = self._topic() - gate.RECORD
         said = [word for word in words(self._asked()) if set(stems(word)) & topic]
-        return " ".join([*(said or [self._asked()]), case.subject, *case.facts.values()])
+        return " ".join([*said, *case.facts.values()]) if said and case.facts else ""
 
     async def _search_rules(self, case: verdict.Case) -> None:
         lacking = [value for value in case.facts.values() if not mentions(self.text, [value])]
@@ -420,8 +419,13 @@ class _Turn:
             self.evidence.pin(from_chunk(chunk, query="rule", hop=2))
         return decided
 
-    async def _compute_facts(self) -> None:
-        """Pin what code computes from the ticket's dates and the periods that the documents give."""
+    async def _compute_facts(self, cases: Sequence[verdict.Case]) -> None:
+        """Search with what the ticket tells, and pin what code computes from its dates and the periods that are found."""
+        for case in cases:
+            if case.evidence and not gate.asks(self.text) & {"similar", "aggregate"}:
+                told = f"{self._asked()} {case.subject} {' '.join(case.facts.values())}"
+                await self._search_once(told, "what was asked, with the ticket's subject and fields")
+                await self._search_once(case.text[:_TOLD], "what the ticket tells")
         found = await self.parts.compute(
             lambda: self.parts.deciding.facts(
                 self._asked(), self.evidence.shown, self.names, self.question.now
@@ -433,6 +437,11 @@ class _Turn:
                 0, "computed", f"computed:{fact.text}", "computed", "Computed", "", "", fact.text, readers
             )
             self.evidence.pin(dataclasses.replace(item, rests_on=fact.used))
+
+    async def _search_once(self, query: str, purpose: str) -> None:
+        if query not in self.searched and not self.tools.searches.stopped:
+            self.searched.add(query)
+            await self._call("search_docs", {"query": query}, purpose)
 
     def _decided(self, cases: Sequence[verdict.Case]) -> tuple[Verdict | None, list[Chunk]]:
         """Return the verdict, and the chunks that decide it; plain work over many rules, for the compute threads."""

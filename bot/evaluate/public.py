@@ -16,7 +16,7 @@ from bot.config import Settings
 from bot.evaluate.labels import Paper, PublicSet
 from bot.evaluate.ranking import measured
 from bot.evaluate.record import Searched
-from bot.retrieve import fused
+from bot.retrieve import fuse
 from ingest.config import SourceSettings, TicketSettings
 from ingest.embed import Embedder
 from ingest.errors import ConfigError
@@ -113,7 +113,7 @@ def _ranked(desk: Desk, text: str) -> dict[str, list[str]]:
     candidates = desk.settings.retrieval.candidates
     found = desk.index.rank(text, vector, candidates, where, time.monotonic() + _SECONDS)
     chunks = {arm: [scored.chunk for scored in found.arms.get(arm, ())] for arm in ("lexical", "dense")}
-    chunks["hybrid"] = [hit.chunk for hit in fused(found)]
+    chunks["hybrid"] = [hit.chunk for hit in fuse(found.arms)]
     return {
         arm: list(dict.fromkeys(chunk.uri.removeprefix(f"{_SOURCE}:") for chunk in of))
         for arm, of in chunks.items()

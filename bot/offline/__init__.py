@@ -17,7 +17,7 @@ from bot.facts.deciding import Deciding
 from bot.filters import only_counts, whole_codes
 from bot.gate import RECORD, asks
 from bot.offline.plan import plan
-from bot.offline.rows import fields_of, resolved, table
+from bot.offline.rows import asks_of, fields_of, resolved, table
 from bot.quote import ASKING, decides, line, quote
 from bot.tools import Run
 from bot.types import Budget, EvidenceItem, Gazetteer, Message, Reply, Tool, ToolCall
@@ -124,7 +124,7 @@ class OfflineModel:
         self, text: str, row: EvidenceItem, evidence: Sequence[EvidenceItem], names: Gazetteer, today: date
     ) -> list[str]:
         """Say what code computed for the ticket, and quote what the documents say for its kind of case."""
-        if row.ticket is None:
+        if row.ticket is None or asks_of(row, text):
             return []
         bare = _without(text, [row.ticket.number, row.ticket.customer])
         if not set(stems(bare)) - RECORD - ASKING:

@@ -29,6 +29,11 @@ def resolved(item: EvidenceItem) -> str:
     return f"- {item.title} ({ticket.customer}): “{ticket.subject}” {how} [{item.n}]"
 
 
+def asks_of(item: EvidenceItem, text: str) -> bool:
+    """Tell whether a question asks for a day of the ticket itself: "When was the machine delivered?"."""
+    return "when" in words(text) and item.ticket is not None and bool(_days_of(item.ticket, text))
+
+
 def fields_of(item: EvidenceItem, text: str, wanted: frozenset[str], short: bool = False) -> list[str]:
     """Return the fields of a ticket that the question names; the ticket in short where it names none."""
     if "rule" in wanted:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from bot.app import Desk
+from bot.facts.deciding import Deciding
 from bot.offline import MOST_CALLS, OfflineModel, plan
 from bot.tools import TOOLS
 from bot.types import Budget, EvidenceItem, Gazetteer, Limits, Message
+from ingest.dates import Calendar
 from tests.desks import answer
 from tests.fakes import HashingEmbedder
 
@@ -51,7 +54,7 @@ def test_a_plan_is_the_same_each_time_and_holds_nothing_twice() -> None:
 
 
 async def test_a_call_that_was_made_is_not_made_again() -> None:
-    model = OfflineModel(HashingEmbedder(), lambda: NAMES)
+    model = OfflineModel(Deciding(HashingEmbedder(), Calendar(ZoneInfo("UTC"))), lambda: NAMES)
     messages = [Message("user", "Compare SSO on all plans", now=datetime(2026, 9, 26, tzinfo=UTC))]
     made: list[tuple[str, str]] = []
     for _ in range(MOST_CALLS):
@@ -65,14 +68,14 @@ async def test_a_call_that_was_made_is_not_made_again() -> None:
 
 
 async def test_without_evidence_nothing_is_said() -> None:
-    model = OfflineModel(HashingEmbedder(), lambda: NAMES)
+    model = OfflineModel(Deciding(HashingEmbedder(), Calendar(ZoneInfo("UTC"))), lambda: NAMES)
     asked = Message("user", "How long is the refund window?", now=datetime(2026, 9, 26, tzinfo=UTC))
     reply = await model.complete([asked], budget=Budget.start(Limits()))
     assert (reply.text, reply.calls) == ("", ())
 
 
 async def test_a_schema_is_answered_with_nothing() -> None:
-    model = OfflineModel(HashingEmbedder(), lambda: NAMES)
+    model = OfflineModel(Deciding(HashingEmbedder(), Calendar(ZoneInfo("UTC"))), lambda: NAMES)
     asked = Message("user", "and Business?", now=datetime(2026, 9, 26, tzinfo=UTC))
     reply = await model.complete([asked], schema={"type": "object"}, budget=Budget.start(Limits()))
     assert (reply.text, reply.calls) == ("", ())

@@ -9,7 +9,7 @@ import pytest
 
 from bot.app import Desk
 from ingest.config import TicketSettings
-from ingest.embed import SentenceTransformerEmbedder
+from ingest.embed import Embedder
 from ingest.types import Where
 from tests.desks import answer, prepared, small_settings
 
@@ -48,7 +48,7 @@ QUESTIONS = (
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, embedder: SentenceTransformerEmbedder) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterator[Desk]:
     rows = [
         {
             "Ticket ID": str(90001 + at),

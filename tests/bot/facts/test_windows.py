@@ -17,13 +17,19 @@ ZONE = ZoneInfo("Europe/Madrid")
 CASE = Case(
     label="ticket A-1",
     values={"size": "Large"},
-    events={"pick-up": date(2026, 5, 4), "hire end": date(2026, 5, 10), "opening": datetime(2026, 5, 12, 10, tzinfo=ZONE)},
+    events={
+        "pick-up": date(2026, 5, 4),
+        "hire end": date(2026, 5, 10),
+        "opening": datetime(2026, 5, 12, 10, tzinfo=ZONE),
+    },
     actions={"damage report": date(2026, 5, 15), "first reply": datetime(2026, 5, 12, 13, tzinfo=ZONE)},
     evidence="ticket:A-1",
 )
 
 
-def found(text: str, heading: str = "", case: Case = CASE, asked: str = "", **aliases: tuple[str, ...]) -> list[Window]:
+def found(
+    text: str, heading: str = "", case: Case = CASE, asked: str = "", **aliases: tuple[str, ...]
+) -> list[Window]:
     chunk = Chunk("docs:a.md#0", "docs:a.md", 0, "Hire", (heading,) if heading else (), f"Hire\n{text}")
     return [
         window
@@ -40,13 +46,17 @@ def found(text: str, heading: str = "", case: Case = CASE, asked: str = "", **al
         ("Changes are possible until 2 days before the pick-up.", "pick-up", date(2026, 5, 2)),
     ],
 )
-def test_a_period_runs_from_the_declared_event_that_its_sentence_names(text: str, event: str, end: date) -> None:
+def test_a_period_runs_from_the_declared_event_that_its_sentence_names(
+    text: str, event: str, end: date
+) -> None:
     (window,) = found(text)
     assert (window.event, window.end.at) == (event, end)
 
 
 def test_a_header_says_what_the_periods_of_its_column_run_from() -> None:
-    (window,) = found("| Size | Days from pick-up to report damage |\n|---|---|\n| Large | 9 days |", asked="damage report")
+    (window,) = found(
+        "| Size | Days from pick-up to report damage |\n|---|---|\n| Large | 9 days |", asked="damage report"
+    )
     assert (window.event, window.end.at) == ("pick-up", date(2026, 5, 13))
 
 
