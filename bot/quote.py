@@ -72,22 +72,21 @@ def decides(
         return False
     if asked:
         return True
-    nearness = max(one.nearness for one in best)
     if compares:
-        return nearness >= NEAR
-    first = best[0]
-    held = set(stems(f"{first.chunk.title} {first.chunk.section} {first.chunk.body}"))
+        return max(one.nearness for one in best) >= NEAR
     wanted = set(stems(text)) - ASKING
     chunks = {one.chunk.id: one.chunk for one in found}.values()
-    everywhere = Counter(
-        stem for chunk in chunks for stem in set(stems(f"{chunk.title} {chunk.section} {chunk.body}"))
-    )
+    held = {chunk.id: set(stems(f"{chunk.title} {chunk.section} {chunk.body}")) for chunk in chunks}
+    everywhere = Counter(stem for of in held.values() for stem in of)
     names = [stem for name in re.findall(r"(?<=[\w,;:] )[A-ZÁÉÍÓÚÑ][\w-]+", text) for stem in stems(name)]
     if any(name not in everywhere and name in wanted for name in names):
         return False  # what it asks about by name is nowhere in what was found
     weight = {stem: 1 / (1 + everywhere[stem]) ** 0.5 for stem in wanted}
-    covered = sum(weight[s] for s in wanted & held) / (sum(weight.values()) or 1.0)
-    return any(nearness >= near and covered >= share for near, share in ANSWERS)
+    whole = sum(weight.values()) or 1.0
+    shares = {id_: sum(weight[stem] for stem in wanted & of) / whole for id_, of in held.items()}
+    return any(
+        one.nearness >= near and shares[one.chunk.id] >= share for one in best for near, share in ANSWERS
+    )
 
 
 def line(one: Scored, n: int) -> str:

@@ -62,7 +62,7 @@ class OfflineModel:
 
     def _reply(self, messages: Sequence[Message], may_call: bool) -> Reply:
         asked = next(message for message in reversed(messages) if message.role == "user")
-        if asked.now is None:
+        if asked.now is None or asked.decided:
             return Reply("")
         names = asked.names or self._names()
         if may_call:
@@ -79,8 +79,6 @@ class OfflineModel:
                     ),
                     finish="tool_calls",
                 )
-        if asked.decided:
-            return Reply("")
         # A link from a text is not one of our sources' addresses; it may lead anywhere.
         return Reply(
             re.sub(
@@ -124,7 +122,7 @@ class OfflineModel:
         self, text: str, row: EvidenceItem, evidence: Sequence[EvidenceItem], names: Gazetteer, today: date
     ) -> list[str]:
         """Say what code computed for the ticket, and quote what the documents say for its kind of case."""
-        if row.ticket is None or asks_of(row, text):
+        if row.ticket is None or asks_of(row, text, asks(text)):
             return []
         bare = _without(text, [row.ticket.number, row.ticket.customer])
         if not set(stems(bare)) - RECORD - ASKING:

@@ -29,9 +29,12 @@ def resolved(item: EvidenceItem) -> str:
     return f"- {item.title} ({ticket.customer}): “{ticket.subject}” {how} [{item.n}]"
 
 
-def asks_of(item: EvidenceItem, text: str) -> bool:
-    """Tell whether a question asks for a day of the ticket itself: "When was the machine delivered?"."""
-    return "when" in words(text) and item.ticket is not None and bool(_days_of(item.ticket, text))
+def asks_of(item: EvidenceItem, text: str, wanted: frozenset[str]) -> bool:
+    """Tell whether a question asks when something took place that the ticket tells: "When was the machine delivered?"."""
+    if "rule" in wanted or "when" not in words(text) or item.ticket is None:
+        return False
+    demanded = bool(set(stems(text)) & set(stems("ask apply")))
+    return bool(_days_of(item.ticket, text)) or demanded
 
 
 def fields_of(item: EvidenceItem, text: str, wanted: frozenset[str], short: bool = False) -> list[str]:
