@@ -24,7 +24,7 @@ _LIMITS = frozenset(
 """Words with which a neighbouring sentence limits one."""
 NEAR = 0.42
 """Cosine from which a unit may stand in a comparison."""
-ANSWERS = ((0.35, 0.8), (0.42, 0.5), (0.6, 0.25))
+ANSWERS = ((0.35, 0.8), (0.42, 0.5), (0.6, 0.2))
 """Cosine between aspect and unit, and share (by rarity) of the aspect's words that its chunk holds, from which a unit
 answers: the less of the one, the more of the other."""
 ASKING = frozenset(

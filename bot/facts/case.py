@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from ingest.types import Ticket
-from ingest.words import fold
 
 TRUE = frozenset({"yes", "true", "y", "si", "ja", "oui"})
 FLAGS = TRUE | {"no", "false", "n", "nein", "non"}
@@ -28,18 +27,11 @@ class Case:
     """What somebody did, by declared name."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Declared names whose date is there and cannot be read, and why."""
-    elapsed: tuple[int, str] | None = None
-    """How long after its event somebody acted, as a question says it: `(29, "day")`."""
     customer: str = ""
     evidence: str = ""
     """Id of the evidence item that holds it; empty where the question itself states it."""
     text: str = ""
     """What the ticket says."""
-
-    @property
-    def named(self) -> Mapping[str, str]:
-        """The values that a text can name: flags are left out."""
-        return {name: value for name, value in self.values.items() if fold(value) not in FLAGS}
 
 
 def of_ticket(ticket: Ticket, label: str) -> Case:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
@@ -46,11 +46,3 @@ def _heads() -> Mapping[AtomKind, tuple[str, ...]]:
 def expects(text: str) -> frozenset[AtomKind]:
     """Return the kinds of value that answer a question: money for "how much", a duration for "how long"."""
     return frozenset(kind for kind, heads in _heads().items() if mentions(text, heads))
-
-
-def counted(text: str) -> Iterator[str]:
-    """Yield what a question counts: the stem of "days" in "how many days"."""
-    for match in re.finditer(
-        r"\b(?:how many|cu[aá]nt[oa]s|wie viele|combien de)\s+(?:\w+\s+){0,2}?(\w{3,})", text, re.IGNORECASE
-    ):
-        yield from stems(match[1])

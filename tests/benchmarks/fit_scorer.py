@@ -63,7 +63,8 @@ def main() -> None:
     whole = fit(samples, names)
     left_out = [
         _hits(
-            fit([s for s in samples if s.desk != folder.name]), [s for s in samples if s.desk == folder.name]
+            fit([s for s in samples if s.desk != folder.name], names),
+            [s for s in samples if s.desk == folder.name],
         )
         for folder in options.desks
     ]
