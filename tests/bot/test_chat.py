@@ -610,11 +610,11 @@ async def test_a_server_that_is_not_there_is_left_alone_for_a_while() -> None:
     assert (spent.spent.calls, len(clock.waits)) == (2, 1)
     assert "asked again in 30 s" in await refused()
     assert (spent.spent.calls, len(clock.waits)) == (2, 1), "nobody was asked"
-    await clock.sleep(30)
+    await clock.sleep(30.1)
     await refused()
     assert spent.spent.calls == 4, "the time was over"
     await model.close()
-    await clock.sleep(30)
+    await clock.sleep(30.1)
     async with OpenAIServer(GOOD, GOOD) as server:
         model.base_url = server.url
         for _ in range(2):
